@@ -138,7 +138,7 @@ func (d *door) grant(s *Slot, now time.Time) {
 	}
 	p.inUse++
 	p.maxInUse = max(p.maxInUse, p.inUse)
-	p.started += now.Sub(p.epoch)
+	p.started += p.sinceEpoch(now)
 	p.waitTotal += total
 	p.recentWait.add(total)
 	p.admitted++
@@ -165,7 +165,7 @@ func (d *door) free(s *Slot, now time.Time) {
 	p := s.pool
 	s.state = gone
 	p.inUse--
-	p.started -= s.granted.Sub(p.epoch)
+	p.started -= p.sinceEpoch(s.granted)
 	s.session.running--
 	d.unpark(s.session, now)
 	d.dispatch(p, now)

@@ -25,7 +25,7 @@ type pool struct {
 	rejected                  map[string]uint64
 	serviceTotal, waitTotal   time.Duration
 	recentService, recentWait average
-	started                   time.Duration // sum over held slots of the instant granted, since epoch
+	started                   int64 // sum over held slots of the instant granted, in sinceEpoch units
 }
 
 // average is a moving mean over the last dozen or so values.
@@ -48,9 +48,12 @@ func (p *pool) service(now time.Time) time.Duration {
 	if p.inUse == 0 {
 		return p.recentService.mean
 	}
-	age := now.Sub(p.epoch) - p.started/time.Duration(p.inUse)
-	return max(p.recentService.mean, age)
+	age := p.sinceEpoch(now) - p.started/int64(p.inUse)
+	return max(p.recentService.mean, time.Duration(age)*time.Microsecond)
 }
+
+// sinceEpoch is an instant as microseconds: a sum over thousands of slots would overflow in nanoseconds within weeks.
+func (p *pool) sinceEpoch(t time.Time) int64 { return t.Sub(p.epoch).Microseconds() }
 
 // Slot is a place in a pool, held until Release.
 type Slot struct {
