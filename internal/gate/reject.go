@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -52,7 +53,7 @@ func (d *door) reject(p *pool, s *session, limit string, now time.Time) *Rejecte
 		Pool: p.name, Session: s.name, Limit: limit,
 		Running: p.inUse, Slots: p.slots, Waiting: p.waiting, Queue: p.queue,
 	}
-	// How many services, one after another, until the line that stands now has been served.
+	// How many services one after another until all those who wait now run.
 	rounds := float64(p.waiting) / float64(p.slots)
 	switch limit {
 	case LimitPoolQueue:
@@ -73,7 +74,7 @@ func (d *door) reject(p *pool, s *session, limit string, now time.Time) *Rejecte
 		e.Setting = d.setting + p.name
 		return e
 	}
-	e.RetryAfter = wholeSeconds(time.Duration(rounds * float64(p.service(now))))
+	e.RetryAfter = wholeSeconds(time.Duration(math.Ceil(rounds)) * p.service(now))
 	return e
 }
 
