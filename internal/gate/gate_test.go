@@ -1,17 +1,21 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 )
 
@@ -67,12 +71,11 @@ func poolStats(t testing.TB, g *Gate, name string) PoolStats {
 	return PoolStats{}
 }
 
-// recorder starts requests inside a synctest bubble and notes in which order they got their slots.
+// recorder starts requests inside a synctest bubble and keeps the slots they got.
 type recorder struct {
 	t     *testing.T
 	g     *Gate
 	mu    sync.Mutex
-	order []string
 	errs  []error
 	slots map[string]*Slot
 }
@@ -89,7 +92,6 @@ func (r *recorder) enter(ctx context.Context, pool, session, name string, servic
 		if err != nil {
 			r.errs = append(r.errs, err)
 		} else {
-			r.order = append(r.order, name)
 			r.slots[name] = s
 		}
 		r.mu.Unlock()
@@ -109,11 +111,15 @@ func (r *recorder) waits(name string) [2]time.Duration {
 	return [2]time.Duration{queue, session}
 }
 
+// want checks the order in which requests got their slots; those of one instant count as in order of their names.
 func (r *recorder) want(order ...string) {
 	r.t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if diff := cmp.Diff(order, r.order); diff != "" {
+	got := slices.SortedFunc(maps.Keys(r.slots), func(a, b string) int {
+		return cmp.Or(r.slots[a].granted.Compare(r.slots[b].granted), strings.Compare(a, b))
+	})
+	if diff := gocmp.Diff(order, got); diff != "" {
 		r.t.Fatalf("order of admission (-want +got):\n%s", diff)
 	}
 	if len(r.errs) > 0 {
@@ -140,7 +146,7 @@ func TestGate_FullQueueAnswersAtOnce(t *testing.T) {
 			Pool: APIPool, Session: "late", Limit: LimitPoolQueue, Running: 4, Slots: 4, Waiting: 50, Queue: 50,
 			RetryAfter: time.Second, Setting: "gate.pools.api_int.queue",
 		}
-		if diff := cmp.Diff(want, e); diff != "" {
+		if diff := gocmp.Diff(want, e); diff != "" {
 			t.Errorf("error (-want +got):\n%s", diff)
 		}
 		time.Sleep(time.Minute)
@@ -225,7 +231,7 @@ func TestGate_SessionAtItsMaximumHoldsUpNobody(t *testing.T) {
 		r.want("a1", "b1", "c1", "a2")
 		got := map[string][2]time.Duration{"a1": r.waits("a1"), "b1": r.waits("b1"), "c1": r.waits("c1"), "a2": r.waits("a2")}
 		want := map[string][2]time.Duration{"a1": {}, "b1": {}, "c1": {time.Second, 0}, "a2": {0, 4 * time.Second}}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Errorf("queue and session wait (-want +got):\n%s", diff)
 		}
 	})
@@ -260,7 +266,7 @@ func TestGate_SessionQueueRejectsTheOneTooMany(t *testing.T) {
 			Pool: DefaultPool, Session: "page", Limit: LimitSessionQueue, Running: 1, Slots: 1, Waiting: 10, Queue: 10,
 			RetryAfter: time.Second, Setting: "gate.session.waiting",
 		}
-		if diff := cmp.Diff(want, e); diff != "" {
+		if diff := gocmp.Diff(want, e); diff != "" {
 			t.Errorf("error (-want +got):\n%s", diff)
 		}
 		if got, want := e.Error(), `pool "default": this session has 1 running, 10 of 10 waiting; see gate.session.waiting`; got != want {
