@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -551,8 +552,8 @@ func TestGate_ManySessionsKeepEveryBoundAndLoseNothing(t *testing.T) {
 					if n := perSession[sess].Add(1); n > int64(c.Session.Running) {
 						t.Errorf("session runs %d", n)
 					}
-					for range rnd.IntN(2000) { // some work
-						rnd.Uint64()
+					for range rnd.IntN(30) { // some work, in which others come
+						runtime.Gosched()
 					}
 					perSession[sess].Add(-1)
 					inside[pool].Add(-1)
