@@ -72,8 +72,11 @@ func TestBuild_ListsAllFaults(t *testing.T) {
 	d.Tables = append(d.Tables,
 		TableDef{Name: "bad name"}, TableDef{Name: "orphan", Extends: "gone"}, TableDef{Name: "task"},
 		TableDef{Name: "x", Display: "no", Uniques: [][]string{{"nope"}}, Fields: []FieldDef{
-			{Name: "a", Type: "text"}, {Name: "b", Type: "reference"}, {Name: "c", Type: "reference", Reference: "lost"},
-			{Name: "d", Type: "integer", Default: "ten", OnDelete: "explode"}, {Name: "d", Type: "integer"},
+			{Name: "a", Type: "text"},
+			{Name: "b", Type: "reference"},
+			{Name: "c", Type: "reference", Reference: "lost"},
+			{Name: "d", Type: "integer", Default: "ten", OnDelete: "explode"},
+			{Name: "d", Type: "integer"},
 		}})
 	_, err := Build(1, d)
 	for _, want := range []string{
