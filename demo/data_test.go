@@ -8,8 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
+
+	"weir/internal/catalog"
+	"weir/internal/record"
 )
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
@@ -39,7 +41,7 @@ func TestData_KeysAreIdsAndUniquesAreUnique(t *testing.T) {
 			}
 			given = append(given, f+"="+record[f])
 		}
-		key := p.root(table) + " " + strings.Join(given, " ")
+		key := p.tables[table].Root + " " + strings.Join(given, " ")
 		if other, ok := seen[key]; ok {
 			t.Errorf("%s in %s and in %s", key, other, table)
 		}
@@ -51,15 +53,8 @@ func TestData_KeysAreIdsAndUniquesAreUnique(t *testing.T) {
 				t.Errorf("%s line %d: sys_id %q is not 32 lower-case hex digits", name, i+2, record["sys_id"])
 			}
 			once(name, record, "sys_id")
-			for _, f := range p.fields(name) {
-				if f.Unique {
-					once(name, record, f.Name)
-				}
-			}
-			for _, tb := range p.line(name) {
-				for _, fields := range tb.Uniques {
-					once(name, record, fields...)
-				}
+			for _, fields := range p.tables[name].Uniques {
+				once(name, record, fields...)
 			}
 		}
 	}
@@ -70,19 +65,19 @@ func TestData_ReferencesPointAtRecordsOfTheirTable(t *testing.T) {
 	class := make(map[string]string) // root and sys_id → class
 	for name, records := range p.data {
 		for _, record := range records {
-			class[p.root(name)+" "+record["sys_id"]] = name
+			class[p.tables[name].Root+" "+record["sys_id"]] = name
 		}
 	}
 	followed := 0
 	for name, records := range p.data {
-		for _, f := range p.fields(name) {
-			if f.Type != "reference" && f.Type != "list" || f.Reference == "" {
+		for _, f := range p.tables[name].Fields {
+			if f.Reference == "" {
 				continue
 			}
 			for i, record := range records {
 				for _, value := range strings.FieldsFunc(record[f.Name], func(r rune) bool { return r == ',' }) {
 					followed++
-					if got := class[p.root(f.Reference)+" "+value]; !p.is(got, f.Reference) {
+					if got := p.tables[class[p.tables[f.Reference].Root+" "+value]]; got == nil || !got.Is(f.Reference) {
 						t.Errorf("%s line %d: %s is %s, which is no %s", name, i+2, f.Name, value, f.Reference)
 					}
 				}
@@ -97,10 +92,13 @@ func TestData_ReferencesPointAtRecordsOfTheirTable(t *testing.T) {
 func TestData_ValuesFitTheirFields(t *testing.T) {
 	p := read(t)
 	for name, records := range p.data {
-		for _, f := range p.fields(name) {
+		for _, f := range p.tables[name].Fields {
 			for i, record := range records {
 				value := record[f.Name]
 				if value == "" {
+					if f.Mandatory {
+						t.Errorf("%s line %d: %s is mandatory and empty", name, i+2, f.Name)
+					}
 					continue
 				}
 				if err := fits(f, value, record); err != nil {
@@ -111,32 +109,18 @@ func TestData_ValuesFitTheirFields(t *testing.T) {
 	}
 }
 
-func fits(f field, value string, record map[string]string) error {
-	var err error
-	switch f.Type {
-	case "integer":
-		_, err = strconv.ParseInt(value, 10, 64)
-	case "decimal", "float":
-		_, err = strconv.ParseFloat(value, 64)
-	case "boolean":
-		if value != "true" && value != "false" {
-			err = fmt.Errorf("%q is neither true nor false", value)
-		}
-	case "datetime":
-		_, err = time.Parse(time.DateTime, value)
-	case "date":
-		_, err = time.Parse(time.DateOnly, value)
+func fits(f *catalog.Field, value string, given map[string]string) error {
+	if _, err := record.Parse(f.Type, value); err != nil {
+		return err
 	}
 	switch {
-	case err != nil:
-		return err
 	case f.MaxLength > 0 && utf8.RuneCountInString(value) > f.MaxLength:
 		return fmt.Errorf("%q is longer than %d", value, f.MaxLength)
 	case len(f.Choices) == 0:
 		return nil
 	}
-	if !slices.ContainsFunc(f.Choices, func(c choice) bool {
-		return c.Value == value && (c.Dependent == "" || c.Dependent == record[f.DependsOn])
+	if !slices.ContainsFunc(f.Choices, func(c catalog.Choice) bool {
+		return c.Value == value && (c.Dependent == "" || c.Dependent == given[f.DependsOn])
 	}) {
 		return fmt.Errorf("%q is no choice", value)
 	}
@@ -148,7 +132,7 @@ func TestData_IncidentsObeyTheirRules(t *testing.T) {
 	p := read(t)
 	matrix := make(map[string]string)
 	for _, cell := range p.tables["incident"].Matrices["priority"] {
-		matrix[fmt.Sprint(cell[0], cell[1])] = strconv.Itoa(cell[2])
+		matrix[fmt.Sprint(cell[0], " ", cell[1])] = fmt.Sprint(cell[2])
 	}
 	states := make(map[string]int)
 	for _, r := range p.data["incident"] {

@@ -6,158 +6,98 @@ import (
 	"testing"
 
 	"github.com/dop251/goja"
-	"github.com/expr-lang/expr/ast"
-	"github.com/expr-lang/expr/parser"
 	"github.com/google/go-cmp/cmp"
+
+	"weir/internal/catalog"
+	"weir/internal/record"
+	"weir/internal/rule"
 )
 
-func TestTables_NameOnlyWhatExists(t *testing.T) {
+func TestTables_RulesAndConditionsCompile(t *testing.T) {
 	p := read(t)
-	types := strings.Fields("string integer decimal float boolean datetime date duration reference list journal password json guid")
-	for _, tb := range p.tables {
-		known := p.fields(tb.Name)
-		mustField := func(what string, names ...string) {
-			for _, f := range names {
-				if _, ok := known[f]; !ok {
-					t.Errorf("%s: %s names %q, which is no field", tb.file, what, f)
+	rules, conditions := 0, 0
+	for name, table := range p.tables {
+		if _, err := rule.Compile(p.snap, table); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		rules += len(table.Rules)
+		for _, grants := range [][]catalog.GrantDef{table.Access.Read, table.Access.Create, table.Access.Update, table.Access.Delete} {
+			for _, g := range grants {
+				if g.Where == "" {
+					continue
+				}
+				conditions++
+				if _, err := rule.Condition(p.snap, table, g.Where, &record.Actor{}); err != nil {
+					t.Errorf("%s: %s: %v", name, g.Where, err)
 				}
 			}
 		}
-		mustTable := func(what, name string) bool {
-			if p.tables[name] == nil {
-				t.Errorf("%s: %s names table %q, which does not exist", tb.file, what, name)
-			}
-			return p.tables[name] != nil
-		}
-		if tb.Label == "" {
-			t.Errorf("%s has no label", tb.file)
-		}
-		if tb.Extends != "" && mustTable("extends", tb.Extends) && len(p.line(tb.Name)) > len(p.tables) {
-			t.Fatalf("%s extends itself in a circle", tb.file)
-		}
-		if tb.Display != "" {
-			mustField("display", tb.Display)
-		}
-		for _, list := range append(tb.Indexes, tb.Uniques...) {
-			mustField("an index", list...)
-		}
-		for _, action := range []string{"read", "create", "update", "delete"} {
-			if len(tb.Access[action]) == 0 {
-				t.Errorf("%s does not say who may %s", tb.file, action)
-			}
-			for _, g := range tb.Access[action] {
-				for _, role := range g.Roles {
-					mustRole(t, p, tb.file, role)
-				}
+	}
+	if rules < 20 || conditions < 3 {
+		t.Fatalf("saw %d rules and %d conditions only", rules, conditions)
+	}
+}
+
+func TestTables_NameRolesThatExist(t *testing.T) {
+	p := read(t)
+	var roles []string
+	for _, r := range p.data["sys_user_role"] {
+		roles = append(roles, r["name"])
+	}
+	check := func(where string, names []string) {
+		for _, name := range names {
+			if !slices.Contains(roles, name) {
+				t.Errorf("%s: no role %q", where, name)
 			}
 		}
-		if len(tb.Access) != 4 {
-			t.Errorf("%s: access has other keys than read, create, update, delete", tb.file)
-		}
-		seen := make(map[string]bool)
-		for _, f := range tb.Fields {
-			if seen[f.Name] {
-				t.Errorf("%s has field %s twice", tb.file, f.Name)
+	}
+	for name, def := range p.defs {
+		for _, grants := range [][]catalog.GrantDef{def.Access.Read, def.Access.Create, def.Access.Update, def.Access.Delete} {
+			for _, g := range grants {
+				check(name, g.Roles)
 			}
-			seen[f.Name] = true
+		}
+		for _, f := range def.Fields {
+			check(name+"."+f.Name, f.Access.Read)
+			check(name+"."+f.Name, f.Access.Write)
+		}
+	}
+}
+
+func TestTables_SayWhoMayChangeThem(t *testing.T) {
+	for name, def := range read(t).defs {
+		if def.Access.Create == nil || def.Access.Update == nil || def.Access.Delete == nil {
+			t.Errorf("%s does not say who may create, update and delete", name)
+		}
+	}
+}
+
+func TestTables_HaveLabels(t *testing.T) {
+	for name, def := range read(t).defs {
+		if def.Label == "" {
+			t.Errorf("%s has no label", name)
+		}
+		for _, f := range def.Fields {
 			if f.Label == "" {
-				t.Errorf("%s.%s has no label", tb.Name, f.Name)
-			}
-			if !slices.Contains(types, f.Type) {
-				t.Errorf("%s.%s is of type %q", tb.Name, f.Name, f.Type)
-			}
-			if f.Type == "reference" || f.Reference != "" {
-				mustTable(f.Name, f.Reference)
-			}
-			if !slices.Contains([]string{"", "none", "restrict", "cascade", "clear"}, f.OnDelete) {
-				t.Errorf("%s.%s: on_delete %q", tb.Name, f.Name, f.OnDelete)
-			}
-			if f.DependsOn != "" {
-				mustField(f.Name, f.DependsOn)
-			}
-			for _, roles := range f.Access {
-				for _, role := range roles {
-					mustRole(t, p, tb.file, role)
-				}
-			}
-		}
-		for _, r := range tb.Rules {
-			mustField(r.Name, r.Require...)
-			mustField(r.Name, keys(r.Set)...)
-			if r.Field != "" {
-				mustField(r.Name, r.Field)
-			}
-			if r.Transition != nil {
-				mustField(r.Name, r.Transition.Field)
-			}
-			if l := r.Lookup; l != nil && mustTable(r.Name, l.Table) {
-				mustField(r.Name, keys(l.Set)...)
-				theirs := p.fields(l.Table)
-				for _, f := range append(keys(l.Match), values(l.Set)...) {
-					if _, ok := theirs[f]; !ok {
-						t.Errorf("%s: rule %q: %s has no field %q", tb.file, r.Name, l.Table, f)
-					}
-				}
-			}
-			if c := r.Choose; c != nil && mustTable(r.Name, c.Table) {
-				mustField(r.Name, keys(c.Set)...)
-				theirs := p.fields(c.Table)
-				for _, f := range append(append(keys(c.Match), values(c.Set)...), c.Order) {
-					if _, ok := theirs[f]; !ok {
-						t.Errorf("%s: rule %q: %s has no field %q", tb.file, r.Name, c.Table, f)
-					}
-				}
-			}
-			if d := r.Derive; d != nil && mustTable(r.Name, d.Table) {
-				mustField(r.Name, values(d.Result)...)
-				theirs := p.fields(d.Table)
-				for _, f := range keys(d.Values) {
-					if _, ok := theirs[f]; !ok {
-						t.Errorf("%s: rule %q: %s has no field %q", tb.file, r.Name, d.Table, f)
-					}
-				}
-				if d.Match != "" && d.Values[d.Match] == "" {
-					t.Errorf("%s: rule %q matches by %s but gives it no value", tb.file, r.Name, d.Match)
-				}
+				t.Errorf("%s.%s has no label", name, f.Name)
 			}
 		}
 	}
-}
-
-func mustRole(t *testing.T, p project, where, role string) {
-	t.Helper()
-	if !slices.ContainsFunc(p.data["sys_user_role"], func(r map[string]string) bool { return r["name"] == role }) {
-		t.Errorf("%s: no role %q", where, role)
-	}
-}
-
-func keys(m map[string]string) (list []string) {
-	for k := range m {
-		list = append(list, k)
-	}
-	return list
-}
-
-func values(m map[string]string) (list []string) {
-	for _, v := range m {
-		list = append(list, v)
-	}
-	return list
 }
 
 // The classes of a hierarchy are stored in one table, so that a name means one column.
 func TestTables_FieldsOfOneNameInAHierarchyAreOfOneKind(t *testing.T) {
 	p := read(t)
 	type kind struct {
-		Type, Reference string
-		MaxLength       int
-		Unique          bool
+		Type, Reference, OnDelete string
+		MaxLength                 int
+		Unique                    bool
 	}
 	first := make(map[string]kind)
 	where := make(map[string]string)
-	for _, name := range sorted(p.tables) {
-		for _, f := range p.tables[name].Fields {
-			column, k := p.root(name)+"."+f.Name, kind{f.Type, f.Reference, f.MaxLength, f.Unique}
+	for _, name := range sorted(p.defs) {
+		for _, f := range p.own(name) {
+			column, k := p.tables[name].Root+"."+f.Name, kind{f.Type, f.Reference, f.OnDelete, f.MaxLength, f.Unique}
 			if _, ok := first[column]; !ok {
 				first[column], where[column] = k, name
 				continue
@@ -171,175 +111,49 @@ func TestTables_FieldsOfOneNameInAHierarchyAreOfOneKind(t *testing.T) {
 
 func TestTables_ChoicesAreDistinctAndHoldTheDefault(t *testing.T) {
 	p := read(t)
-	for _, tb := range p.tables {
-		known := p.fields(tb.Name)
-		for _, f := range tb.Fields {
+	for name, table := range p.tables {
+		for _, f := range table.Fields {
 			if len(f.Choices) == 0 {
 				continue
 			}
-			seen := make(map[choice]bool)
+			seen := make(map[catalog.Choice]bool)
 			for _, c := range f.Choices {
 				if c.Label == "" {
-					t.Errorf("%s.%s: choice %s has no label", tb.Name, f.Name, c.Value)
+					t.Errorf("%s.%s: choice %s has no label", name, f.Name, c.Value)
 				}
-				key := choice{Value: c.Value, Dependent: c.Dependent}
+				key := catalog.Choice{Value: c.Value, Dependent: c.Dependent}
 				if seen[key] {
-					t.Errorf("%s.%s has choice %v twice", tb.Name, f.Name, key)
+					t.Errorf("%s.%s has choice %v twice", name, f.Name, key)
 				}
 				seen[key] = true
-				if (c.Dependent != "") != (f.DependsOn != "") {
-					t.Errorf("%s.%s: choice %v: depends_on and dependent go together", tb.Name, f.Name, key)
-				}
-				if c.Dependent != "" && !offers(known[f.DependsOn], c.Dependent) {
-					t.Errorf("%s.%s: %s has no choice %q", tb.Name, f.Name, f.DependsOn, c.Dependent)
+				switch narrowing := table.Field(f.DependsOn); {
+				case (c.Dependent != "") != (narrowing != nil):
+					t.Errorf("%s.%s: choice %v: depends_on and dependent go together", name, f.Name, key)
+				case narrowing != nil && narrowing.ChoiceLabel(c.Dependent) == "":
+					t.Errorf("%s.%s: %s has no choice %q", name, f.Name, f.DependsOn, c.Dependent)
 				}
 			}
-			if f.Default != nil && !offers(f, *f.Default) {
-				t.Errorf("%s.%s: the default %q is no choice", tb.Name, f.Name, *f.Default)
+			if f.Default != "" && f.ChoiceLabel(f.Default) == "" {
+				t.Errorf("%s.%s: the default %q is no choice", name, f.Name, f.Default)
 			}
 		}
-		for _, r := range tb.Rules {
+		for _, r := range table.Rules {
 			if r.Transition == nil {
 				continue
 			}
-			states := known[r.Transition.Field]
+			states := table.Field(r.Transition.Field)
 			for from, to := range r.Transition.From {
 				for _, s := range append(to, from) {
-					if !offers(states, s) {
-						t.Errorf("%s: rule %q: %s has no choice %s", tb.file, r.Name, states.Name, s)
+					if states.ChoiceLabel(s) == "" {
+						t.Errorf("%s: rule %q: %s has no choice %s", name, r.Name, states.Name, s)
 					}
 				}
 			}
 			if len(r.Transition.From) != len(states.Choices) {
-				t.Errorf("%s: rule %q leaves states out", tb.file, r.Name)
+				t.Errorf("%s: rule %q leaves states out", name, r.Name)
 			}
 		}
 	}
-}
-
-func offers(f field, value string) bool {
-	return slices.ContainsFunc(f.Choices, func(c choice) bool { return c.Value == value })
-}
-
-func TestTables_ExpressionsAreWellFormedAndKnowTheirNames(t *testing.T) {
-	p := read(t)
-	count := 0
-	for _, tb := range p.tables {
-		check := func(where, expression string) {
-			if expression == "" {
-				return
-			}
-			count++
-			tree, err := parser.Parse(expression)
-			if err != nil {
-				t.Errorf("%s: %s: %v", tb.file, where, err)
-				return
-			}
-			ast.Walk(&tree.Node, &names{t: t, p: p, tb: tb, where: where, fields: p.fields(tb.Name)})
-		}
-		for action, grants := range tb.Access {
-			for _, g := range grants {
-				check("access "+action, g.Where)
-			}
-		}
-		for _, f := range tb.Fields {
-			check(f.Name, f.Compute)
-			if f.Default != nil && strings.HasPrefix(*f.Default, "=") {
-				check(f.Name, (*f.Default)[1:])
-			}
-		}
-		for _, r := range tb.Rules {
-			check(r.Name, r.When)
-			check(r.Name, r.Check)
-			for _, e := range values(r.Set) {
-				check(r.Name, e)
-			}
-			if r.Lookup != nil {
-				for _, e := range values(r.Lookup.Match) {
-					check(r.Name, e)
-				}
-			}
-			if r.Choose != nil {
-				for _, e := range values(r.Choose.Match) {
-					check(r.Name, e)
-				}
-			}
-			if r.Derive != nil {
-				for _, e := range values(r.Derive.Values) {
-					check(r.Name, e)
-				}
-			}
-		}
-	}
-	if count < 50 {
-		t.Fatalf("looked at %d expressions only", count)
-	}
-}
-
-// names checks that an expression speaks of fields, the user, the record before, and the functions that rules have.
-type names struct {
-	t      *testing.T
-	p      project
-	tb     *table
-	where  string
-	fields map[string]field
-}
-
-func (n *names) Visit(node *ast.Node) {
-	field := func(name string) {
-		if _, ok := n.fields[name]; !ok {
-			n.t.Errorf("%s: %s: %q is no field", n.tb.file, n.where, name)
-		}
-	}
-	switch e := (*node).(type) {
-	case *ast.IdentifierNode:
-		if !slices.Contains([]string{"user", "previous", "now", "changed", "lookup"}, e.Value) {
-			field(e.Value)
-		}
-	case *ast.MemberNode:
-		owner, _ := e.Node.(*ast.IdentifierNode)
-		property, _ := e.Property.(*ast.StringNode)
-		switch {
-		case owner == nil || property == nil:
-			n.t.Errorf("%s: %s: members of user and previous only", n.tb.file, n.where)
-		case owner.Value == "previous":
-			field(property.Value)
-		case owner.Value == "user":
-			if !slices.Contains([]string{"sys_id", "name", "roles"}, property.Value) {
-				n.t.Errorf("%s: %s: user has no %s", n.tb.file, n.where, property.Value)
-			}
-		default:
-			n.t.Errorf("%s: %s: %s has no members", n.tb.file, n.where, owner.Value)
-		}
-	case *ast.CallNode:
-		callee, _ := e.Callee.(*ast.IdentifierNode)
-		if callee == nil {
-			n.t.Errorf("%s: %s: a call of something without a name", n.tb.file, n.where)
-			return
-		}
-		switch first, _ := firstString(e.Arguments); callee.Value {
-		case "now":
-		case "changed":
-			field(first)
-		case "lookup":
-			if n.tb.Matrices[first] == nil {
-				n.t.Errorf("%s: %s: no matrix %q", n.tb.file, n.where, first)
-			}
-		default:
-			n.t.Errorf("%s: %s: no function %s", n.tb.file, n.where, callee.Value)
-		}
-	}
-}
-
-func firstString(arguments []ast.Node) (string, bool) {
-	if len(arguments) == 0 {
-		return "", false
-	}
-	s, ok := arguments[0].(*ast.StringNode)
-	if !ok {
-		return "", false
-	}
-	return s.Value, true
 }
 
 func TestEndpoints_SleepAndAnswerTheirName(t *testing.T) {

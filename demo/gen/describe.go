@@ -22,8 +22,10 @@ type table struct {
 		MaxLength int    `yaml:"max_length"`
 		ReadOnly  bool   `yaml:"read_only"`
 		Unique    bool   `yaml:"unique"`
+		Mandatory bool   `yaml:"mandatory"`
 		Reference string `yaml:"reference"`
 		Default   string `yaml:"default"`
+		Compute   string `yaml:"compute"`
 		Sequence  struct{ Prefix string }
 		Choices   []struct{ Value, Label, Dependent string }
 	}
@@ -39,7 +41,7 @@ func describe(project fs.FS) ([]*sheet, error) {
 		return nil, err
 	}
 	objects := newSheet("sys_db_object", "name", "label", "super_class", "number_ref")
-	dictionary := newSheet("sys_dictionary", "name", "element", "column_label", "internal_type", "reference", "max_length", "read_only", "choice", "default_value", "display", "unique")
+	dictionary := newSheet("sys_dictionary", "name", "element", "column_label", "internal_type", "reference", "max_length", "mandatory", "read_only", "choice", "default_value", "display", "unique")
 	choices := newSheet("sys_choice", "name", "element", "value", "label", "language", "sequence", "dependent_value")
 	for _, name := range names {
 		text, err := fs.ReadFile(project, name)
@@ -74,7 +76,7 @@ func describe(project fs.FS) ([]*sheet, error) {
 			if f.Sequence.Prefix != "" {
 				prefix = f.Sequence.Prefix
 			}
-			dictionary.add(id("sys_dictionary", t.Name+"."+f.Name), t.Name, f.Name, f.Label, internal, f.Reference, length, strconv.FormatBool(f.ReadOnly), choice, standard,
+			dictionary.add(id("sys_dictionary", t.Name+"."+f.Name), t.Name, f.Name, f.Label, internal, f.Reference, length, strconv.FormatBool(f.Mandatory), strconv.FormatBool(f.ReadOnly || f.Compute != ""), choice, standard,
 				strconv.FormatBool(f.Name == t.Display), strconv.FormatBool(f.Unique))
 			for i, c := range f.Choices {
 				choices.add(id("sys_choice", strings.Join([]string{t.Name, f.Name, c.Value, c.Dependent}, "/")), t.Name, f.Name, c.Value, c.Label, "en", strconv.Itoa(i), c.Dependent)
