@@ -46,13 +46,13 @@ func (v *Visit) body(ctx context.Context) ([]byte, error) {
 	var from io.Reader = v.r.Body
 	counted := v.r.ContentLength
 	if zipped {
+		v.Gzipped = true
 		z, err := inflater(v.r.Body)
 		if err != nil {
 			return nil, v.unread(err)
 		}
 		defer inflaters.Put(z)
 		from, counted = z, 0
-		v.Gzipped = true
 	}
 	return v.readAll(from, counted, hold)
 }

@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/net/netutil"
 
 	"weir/internal/auth"
 	"weir/internal/catalog"
@@ -61,7 +60,8 @@ type Server struct {
 	draining atomic.Bool
 	serial   atomic.Uint64 // numbers the requests, as log lines do
 
-	listeners []net.Listener
+	listeners []*listener
+	conns     conns
 	http      *http.Server
 }
 
@@ -96,6 +96,7 @@ func (s *Server) Listen() ([]net.Addr, error) {
 		ReadHeaderTimeout: s.cfg.Limits.HeaderTime,
 		IdleTimeout:       s.cfg.Limits.IdleTime,
 		MaxHeaderBytes:    s.cfg.Limits.HeaderBytes,
+		ConnState:         s.conns.note,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // handshakes and hang-ups of strangers
 	}
 	var addrs []net.Addr
@@ -107,7 +108,7 @@ func (s *Server) Listen() ([]net.Addr, error) {
 			}
 			return nil, fmt.Errorf("listen on %s: %w", at, err)
 		}
-		s.listeners = append(s.listeners, l)
+		s.listeners = append(s.listeners, newListener(l.(*net.TCPListener), s.cfg.Limits.Connections))
 		addrs = append(addrs, l.Addr())
 	}
 	return addrs, nil
@@ -121,7 +122,6 @@ func (s *Server) Serve(ctx context.Context) error {
 	work.Go(func() { s.tx.run(background) })
 	failed := make(chan error, len(s.listeners))
 	for _, l := range s.listeners {
-		l = netutil.LimitListener(l, s.cfg.Limits.Connections)
 		work.Go(func() {
 			err := error(nil)
 			if s.http.TLSConfig != nil {
@@ -129,7 +129,7 @@ func (s *Server) Serve(ctx context.Context) error {
 			} else {
 				err = s.http.Serve(l)
 			}
-			if !errors.Is(err, http.ErrServerClosed) {
+			if !s.Draining() {
 				failed <- err
 			}
 		})
@@ -142,6 +142,13 @@ func (s *Server) Serve(ctx context.Context) error {
 	s.draining.Store(true)
 	last, cancel := context.WithTimeout(background, s.cfg.Limits.Drain)
 	defer cancel()
+	// http.Server's Shutdown drops requests whose head it reads after it was called. So the listeners close first, and it
+	// is called when every connection that was accepted has had its answer.
+	s.http.SetKeepAlivesEnabled(false)
+	for _, l := range s.listeners {
+		l.drain()
+	}
+	s.conns.quiet(last)
 	if e := s.http.Shutdown(last); e != nil {
 		s.http.Close()
 		err = errors.Join(err, fmt.Errorf("requests were still running after limits.drain (%s): %w", s.cfg.Limits.Drain, e))
