@@ -32,8 +32,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The caches of auth keep a maintenance goroutine for as long as the process lives.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/maypok86/otter/v2.(*cache[...]).periodicCleanUp"))
+	goleak.VerifyTestMain(m)
 }
 
 // fakeDialect decodes POST into an insert, GET /list into a list, /panic into a panic, GET elsewhere into a get.
@@ -222,6 +221,7 @@ func newNode(t *testing.T, exec *fakeExec, change func(*Config, *gate.Config, *a
 		once.Do(func() {
 			cancel()
 			err = <-done
+			a.Close()
 			http.DefaultClient.CloseIdleConnections()
 		})
 		return err
