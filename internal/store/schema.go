@@ -124,7 +124,7 @@ func (sp *Spelling) Relations(s *catalog.Snapshot) ([]*Relation, error) {
 					continue // Build has listed it
 				}
 				fk := ForeignKey{
-					Name:   indexName(r.Name, []string{f.Column}, "fkey"),
+					Name:   IndexName(r.Name, []string{f.Column}, "fkey"),
 					Column: f.Column, Schema: ref.Schema, Table: ref.Stored, Key: ref.SingleKey().Column,
 				}
 				if !slices.Contains(r.Foreign, fk) {
@@ -148,7 +148,7 @@ func addIndexes(r *Relation, list []Index, t *catalog.Table, fields [][]string, 
 		if slices.Equal(columns, r.Key) || slices.ContainsFunc(list, has) {
 			continue
 		}
-		list = append(list, Index{Name: indexName(r.Name, columns, suffix), Columns: columns})
+		list = append(list, Index{Name: IndexName(r.Name, columns, suffix), Columns: columns})
 	}
 	return list
 }
@@ -156,8 +156,8 @@ func addIndexes(r *Relation, list []Index, t *catalog.Table, fields [][]string, 
 // maxIdentifier is the longest identifier of PostgreSQL in bytes; longer ones are cut there, silently.
 const maxIdentifier = 63
 
-// indexName is the same on every node and every run: table, columns and kind, with a hash in place of what is too long.
-func indexName(table string, columns []string, suffix string) string {
+// IndexName is the same on every node and every run: table, columns and kind, with a hash in place of what is too long.
+func IndexName(table string, columns []string, suffix string) string {
 	name := table + "_" + strings.Join(columns, "_") + "_" + suffix
 	if len(name) <= maxIdentifier {
 		return name
@@ -341,7 +341,7 @@ func (p *planner) alter(r, have *Relation) error {
 		}
 	}
 	for _, x := range have.Uniques {
-		if !hasIndex(r.Uniques, x) && x.Name == strings.Trim(p.indexIn(r, indexName(r.Name, x.Columns, "key")), `"`) {
+		if !hasIndex(r.Uniques, x) && x.Name == strings.Trim(p.indexIn(r, IndexName(r.Name, x.Columns, "key")), `"`) {
 			p.refuse(r, fmt.Sprintf("drop unique (%s)", strings.Join(x.Columns, ", ")),
 				"the database refuses equal values until it is gone", []string{p.dropIndex(r, x)})
 		}
@@ -380,7 +380,7 @@ func (p *planner) alterForeign(r, have *Relation, isNew map[string]bool) error {
 		p.foreign(r, fk)
 	}
 	for _, fk := range have.Foreign {
-		if fk.Name == "" || fk.Name != indexName(r.Name, []string{fk.Column}, "fkey") {
+		if fk.Name == "" || fk.Name != IndexName(r.Name, []string{fk.Column}, "fkey") {
 			continue // not one that weir made
 		}
 		if !slices.ContainsFunc(r.Foreign, func(o ForeignKey) bool { return o.Column == fk.Column && o.Table == fk.Table }) {

@@ -63,7 +63,7 @@ func (sc schema) Apply(ctx context.Context, changes []store.Change) error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 			// Building an index may take longer than any request may.
 			if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1), set_config('statement_timeout', '0', true)", schemaLock); err != nil {
-				return translate(err, nil)
+				return translate(ctx, err, nil)
 			}
 			for _, c := range changes {
 				if len(c.SQL) == 0 {
@@ -71,7 +71,7 @@ func (sc schema) Apply(ctx context.Context, changes []store.Change) error {
 				}
 				for _, sql := range c.SQL {
 					if _, err := tx.Exec(ctx, sql); err != nil {
-						e := translate(fmt.Errorf("%s: %w", sql, err), nil)
+						e := translate(ctx, fmt.Errorf("%s: %w", sql, err), nil)
 						if e.Kind == record.Unavailable || e.Kind == record.Timeout || e.Kind == record.Canceled {
 							return e
 						}
@@ -135,7 +135,7 @@ type inspector struct {
 func (in inspector) Holds(query string) (bool, error) {
 	var found bool
 	if err := in.conn.QueryRow(in.ctx, "SELECT EXISTS ("+query+")").Scan(&found); err != nil {
-		return false, translate(err, nil)
+		return false, translate(in.ctx, err, nil)
 	}
 	return found, nil
 }
@@ -174,14 +174,14 @@ func (in inspector) relations(schema, name string) ([]*store.Relation, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, translate(err, nil)
+		return nil, translate(in.ctx, err, nil)
 	}
 	if len(list) == 0 {
 		return nil, nil
 	}
 	for _, read := range []func([]uint32, map[uint32]*store.Relation) error{in.columns, in.indexes, in.foreign} {
 		if err := read(oids, byOID); err != nil {
-			return nil, translate(err, nil)
+			return nil, translate(in.ctx, err, nil)
 		}
 	}
 	return list, nil
