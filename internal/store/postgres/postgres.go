@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -99,7 +98,6 @@ type Store struct {
 	borrowed atomic.Int64
 	waited   atomic.Int64 // nanoseconds
 
-	finders sync.Map // see conflict.go
 }
 
 var _ store.Store = (*Store)(nil)
