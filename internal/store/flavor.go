@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -24,15 +25,15 @@ type Flavor struct {
 
 	param  func(n int, p Param) string
 	table  func(schema, name string) string
-	same   [2]string                                          // equal, both null included; and the opposite
-	in     func(x, list string) string                        // x is an element of list
-	tuple  func(columns, lists []string) string               // columns are an element of parallel lists
-	order  func(x string, t record.Type) string               // x in an order that both databases share
-	sorted func(x string, desc, nulls bool) string            // one term of ORDER BY, nulls smallest
+	same   [2]string                                           // equal, both null included; and the opposite
+	in     func(x, list string) string                         // x is an element of list
+	tuple  func(columns, lists []string) string                // columns are an element of parallel lists
+	order  func(x string, t record.Type) string                // x in an order that both databases share
+	sorted func(x string, desc, nulls bool) string             // one term of ORDER BY, nulls smallest
 	plain  func(x string, t record.Type, native string) string // x of a native type as a value of t
-	text   func(x string, t record.Type) string               // x as text
-	float  func(x string, t record.Type) string               // x as a floating-point number
-	lower  string                                             // formats of one argument
+	text   func(x string, t record.Type) string                // x as text
+	float  func(x string, t record.Type) string                // x as a floating-point number
+	lower  string                                              // formats of one argument
 	upper  string
 	instr  string // position of the second in the first argument, from 1; 0 if absent
 	suffix string // the first argument ends with the second
@@ -41,7 +42,6 @@ type Flavor struct {
 	since  string // seconds from the second to the first DateTime
 	round  string
 	trunc  string
-	intDiv string
 	parts  map[record.ExprOp]string // parts of a DateTime or Date
 	sum    func(x string, t record.Type) string
 	avg    func(x string, t record.Type) string
@@ -121,7 +121,6 @@ var SQLite = &Flavor{
 	since:  SinceFunction + "(%s, %s)",
 	round:  "round(%s)",
 	trunc:  "trunc(%s)",
-	intDiv: "(%s / %s)",
 	parts: map[record.ExprOp]string{
 		record.Year:    "CAST(substr(%s, 1, 4) AS INTEGER)",
 		record.Month:   "CAST(substr(%s, 6, 2) AS INTEGER)",
@@ -149,9 +148,10 @@ var PostgreSQL = &Flavor{
 	Arrays: true,
 	Lock:   true,
 	param: func(n int, p Param) string {
-		typ := p.Native
-		if typ == "" {
-			typ = postgresTypes[p.Type]
+		typ := postgresTypes[p.Type]
+		if p.Native != "" && !postgresText(p.Native) {
+			// A cast to a type with a length would cut a value silently; the column's own check must see it.
+			typ = modifier.ReplaceAllString(p.Native, "")
 		}
 		if p.Array {
 			typ += "[]"
@@ -220,7 +220,6 @@ var PostgreSQL = &Flavor{
 	since:  "extract(epoch FROM (%s) - (%s))::float8",
 	round:  "round((%s)::numeric)::float8",
 	trunc:  "trunc(%s)",
-	intDiv: "div((%s)::numeric, (%s)::numeric)::bigint",
 	parts: map[record.ExprOp]string{
 		record.Year:    "extract(year FROM (%s)::timestamp)::bigint",
 		record.Month:   "extract(month FROM (%s)::timestamp)::bigint",
@@ -240,6 +239,8 @@ var PostgreSQL = &Flavor{
 	avg:  func(x string, t record.Type) string { return "avg((" + x + ")::float8)" },
 	bool: func(agg, x string) string { return agg + "((" + x + ")::int)::boolean" },
 }
+
+var modifier = regexp.MustCompile(`\(\s*\d+\s*(,\s*-?\d+\s*)?\)`)
 
 // postgresTypes are the types of parameters, and of the columns that weir creates.
 var postgresTypes = map[record.Type]string{

@@ -218,10 +218,12 @@ const (
 type argForm uint8
 
 const (
-	asIs    argForm = iota
-	folded          // FoldText
-	after           // the least text after all that begin with it
+	asIs   argForm = iota
+	folded         // FoldText
+	after          // the least text after all that begin with it
 	foldedAfter
 )
 
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+func appendInt(dst []byte, n int) []byte { return strconv.AppendInt(dst, int64(n), 10) }
