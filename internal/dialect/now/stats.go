@@ -32,8 +32,9 @@ type stats struct {
 	shown   shown
 	count   int // index among the aggregates, -1 if not asked for
 	figures []figures
-	groups  []statsGroup
+	groups  []column // fields that the answer is grouped by; value and display are indexes among the query's groups
 	ignored []string
+	walks   walks
 }
 
 // figures are the aggregates of one function, as the answer nests them.
@@ -49,11 +50,6 @@ type figure struct {
 	index int
 }
 
-// statsGroup is one field that the answer is grouped by.
-type statsGroup struct {
-	column
-}
-
 var functions = []struct {
 	name  string
 	param string
@@ -66,7 +62,7 @@ var functions = []struct {
 }
 
 func (q *request) stats() (*dialect.Exchange, error) {
-	s := &stats{request: q, query: &record.Query{Limit: -1}, shown: q.params.shown(), count: -1}
+	s := &stats{request: q, query: &record.Query{Limit: -1}, shown: q.params.shown(), count: -1, walks: walks{max: q.d.opt.MaxWalks}}
 	if q.params.truth("sysparm_count") {
 		s.count = s.agg(record.Agg{Func: record.Count})
 	}
@@ -127,6 +123,7 @@ func (s *stats) agg(a record.Agg) int {
 func (s *stats) figure(fn record.AggFunc, path string) figure {
 	f := figure{path: path, index: -1}
 	if field := s.aggregable(fn, path); field != nil {
+		s.walks.add(path)
 		f.field, f.index = field, s.agg(record.Agg{Func: fn, Path: path})
 	}
 	return f
@@ -153,7 +150,6 @@ func (s *stats) aggregable(fn record.AggFunc, path string) *catalog.Field {
 
 // groupBy adds the fields to group by, and for display values what is shown of references.
 func (s *stats) groupBy(paths []string) error {
-	w := walks{max: s.d.opt.MaxWalks}
 	if len(paths) > s.d.opt.MaxFields {
 		return record.Errorf(record.TooLarge, "sysparm_group_by", "more than %d fields; see now.max_fields", s.d.opt.MaxFields)
 	}
@@ -163,11 +159,11 @@ func (s *stats) groupBy(paths []string) error {
 			return record.Errorf(record.Invalid, "sysparm_group_by", "table %s has no field %.80s to group by", s.table.Name, path)
 		}
 		last := steps[len(steps)-1]
-		g := statsGroup{column{path: path, field: last.Field, kind: kindOf(last), value: s.groupIndex(path), display: -1}}
+		g := column{path: path, field: last.Field, kind: kindOf(last), value: s.groupIndex(path), display: -1}
 		if g.kind == journal {
 			g.kind = plain
 		}
-		w.add(path)
+		s.walks.add(path)
 		if g.kind == reference && s.shown != showValue {
 			named, err := s.snap.Table(last.Field.Reference)
 			if err != nil {
@@ -175,11 +171,11 @@ func (s *stats) groupBy(paths []string) error {
 			}
 			g.named = named.Field(named.Display)
 			g.display = s.groupIndex(path + "." + named.Display)
-			w.add(path + "." + named.Display)
+			s.walks.add(path + "." + named.Display)
 		}
 		s.groups = append(s.groups, g)
 	}
-	return w.check("sysparm_group_by")
+	return s.walks.check("sysparm_group_by")
 }
 
 func (s *stats) groupIndex(path string) int {
@@ -370,7 +366,7 @@ func (w *statsWriter) result(dst []byte, row []record.Value, n int) []byte {
 		}
 		dst = append(dst, "</stats>"...)
 		for i := range w.groups {
-			dst = w.groupXML(dst, &w.groups[i].column, row)
+			dst = w.groupXML(dst, &w.groups[i], row)
 		}
 		return append(dst, "</result>"...)
 	}
@@ -409,7 +405,7 @@ func (w *statsWriter) result(dst []byte, row []record.Value, n int) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = w.groupJSON(dst, &w.groups[i].column, row)
+			dst = w.groupJSON(dst, &w.groups[i], row)
 		}
 		dst = append(dst, ']')
 	}
