@@ -18,6 +18,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"weir/internal/auth"
+	"weir/internal/dialect/now"
+	"weir/internal/engine"
 	"weir/internal/gate"
 	"weir/internal/server"
 )
@@ -67,6 +69,12 @@ type Config struct {
 
 	// Telemetry is what is shown of where time goes.
 	Telemetry server.Telemetry `yaml:"telemetry"`
+
+	// Engine is how units are executed.
+	Engine engine.Options `yaml:"engine"`
+
+	// Now is the now dialect.
+	Now now.Options `yaml:"now"`
 
 	// Cache is what a node keeps in memory.
 	Cache Cache `yaml:"cache"`
@@ -174,6 +182,8 @@ func Defaults(profile string) Config {
 		Auth:     auth.Defaults(), Limits: s.Limits, Log: s.Log, Transactions: s.TxLog, Telemetry: s.Telemetry,
 		Cache: Cache{Metadata: true}, Dialects: []string{"now"},
 	}
+	c.Engine.Defaults()
+	c.Now.Defaults()
 	if profile == ProfileServiceNow {
 		c.Gate = gate.ServiceNow()
 	} else {
@@ -236,6 +246,6 @@ func (c *Config) Validate() error {
 			faults = append(faults, fmt.Errorf("dialects: %q is not a dialect that there is", d))
 		}
 	}
-	faults = append(faults, c.Gate.Validate(), c.Auth.Validate(), c.Server().Validate())
+	faults = append(faults, c.Engine.Validate(), c.Gate.Validate(), c.Auth.Validate(), c.Server().Validate())
 	return errors.Join(faults...)
 }
