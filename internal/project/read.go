@@ -142,10 +142,13 @@ func (p *Project) readTable(file string) []error {
 func plain(v any) (any, bool) {
 	const exact = 1 << 53
 	switch v := v.(type) {
-	case nil, string, bool, int:
+	case nil, string, bool:
 		return v, true
-	case int64:
-		return int(v), true
+	case int:
+		if v < -exact || v > exact {
+			return fmt.Sprint(v), true // JSON keeps 53 bits
+		}
+		return v, true
 	case uint64:
 		return fmt.Sprint(v), true
 	case float64:
@@ -193,9 +196,29 @@ func yamlFaults(file string, err error) []error {
 func (p *Project) Build(version uint64) (*catalog.Snapshot, error) {
 	s, err := catalog.Build(version, sorted(p.Definitions))
 	if err != nil {
-		return nil, p.locate(err)
+		return nil, errors.Join(append(p.sameRoute(), p.locate(err))...)
+	}
+	if faults := p.sameRoute(); len(faults) > 0 {
+		return nil, errors.Join(faults...)
 	}
 	return s, nil
+}
+
+var parameter = regexp.MustCompile(`\{[^/]*\}`)
+
+// sameRoute lists endpoints that no request can reach, since another one has the same method and path.
+func (p *Project) sameRoute() []error {
+	var faults []error
+	first := map[string]string{}
+	for _, e := range p.Definitions.Endpoints {
+		route := e.Method + " " + parameter.ReplaceAllString(strings.TrimSuffix(e.Path, "/"), "{}")
+		if other, ok := first[route]; ok {
+			faults = append(faults, fmt.Errorf("%s:1: %s %s is the path of %s already", e.File, e.Method, e.Path, other))
+			continue
+		}
+		first[route] = e.File
+	}
+	return faults
 }
 
 // sorted is definitions in the order that they have in the database, so that a snapshot is the same from both.
