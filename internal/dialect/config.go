@@ -28,8 +28,8 @@ type ItemRecord struct {
 	Method     string
 	URL        string
 	Status     int
-	Unserviced bool // not begun: nothing happened, safe to send again
-	Bytes      int  // of the item's answer
+	Unserviced bool          // not begun: nothing happened, safe to send again
+	Bytes      int           // of the item's answer
 	Start, End time.Duration // since the batch began; both 0 if nothing of it ran
 	SQL        time.Duration // a share of the time of statements that served several items
 	SQLCount   int
