@@ -7,10 +7,36 @@ import (
 	"strings"
 	"time"
 
-	"weir/internal/catalog"
 	"weir/internal/record"
 	"weir/internal/wire"
 )
+
+// Item is one call inside a batch, not yet decoded.
+type Item struct {
+	ID     string
+	Method string
+	URL    string // relative, or absolute on the batch's own host
+	Header wire.Header
+	Body   []byte
+	// Depends are the ids of items whose answers this one needs. Only an item that has some may use their answers in its
+	// body; see [Join.Run].
+	Depends []string
+	// Err is a fault found while the envelope was read: the item is answered with it and not executed.
+	Err error
+	// Skip leaves the item unserviced, since a bound was passed before it.
+	Skip bool
+}
+
+// Part is the answer of one item.
+type Part struct {
+	wire.Answer
+	ItemRecord
+	// Fault is the text of what kept the item from being decoded, "" if it was decoded.
+	Fault string
+
+	end    time.Duration // since the batch began
+	failed bool
+}
 
 // Join executes the items of a batch together, whatever dialect each of them speaks: every item is decoded by the decoder
 // that its path would meet alone, the ops of all of them become one unit, and every exchange writes its own part of the
@@ -19,7 +45,6 @@ import (
 // Who is calling, the host of links and everything else of the outer request holds for all items; of an item's headers
 // only those on an allowlist are seen.
 type Join struct {
-	Mux    *Mux
 	Config BatchConfig
 }
 
@@ -37,12 +62,12 @@ type Options struct {
 // and in its body where Depends names the id, stands for a value of the answer of item id ("${11.result.sys_id}"). The value is
 // escaped for its place and can choose neither host nor path structure nor an operator; "$${" is a plain "${". When an item
 // that it depends on failed, the dependent one is not run and its error is a Dependency.
-func (j *Join) Run(ctx context.Context, snap *catalog.Snapshot, d Dialect, outer *Call, x Executor, items []Item, opt Options) ([]Part, error) {
+func (j *Join) Run(ctx context.Context, b *BatchRun, d Dialect, outer *Call, items []Item, opt Options) ([]Part, error) {
 	if len(items) > j.Config.MaxItems {
-		return nil, record.Errorf(record.TooLarge, "", "the batch has %d items, more than %d; see batch.max_items", len(items), j.Config.MaxItems)
+		return nil, record.Errorf(record.TooLarge, "", "the batch has %d items, more than %d; see now.batch.max_items", len(items), j.Config.MaxItems)
 	}
 	r := &run{
-		Join: j, snap: snap, outer: outer, dialect: d, exec: x, items: items, opt: opt,
+		Join: j, BatchRun: b, outer: outer, dialect: d, items: items, opt: opt,
 		parts: make([]Part, len(items)), work: make([]work, len(items)),
 		begin: time.Now(), limit: j.Config.MaxOutput, key: outer.Header.Get("Idempotency-Key"),
 	}
@@ -63,10 +88,9 @@ func (j *Join) Run(ctx context.Context, snap *catalog.Snapshot, d Dialect, outer
 // run is one batch under way.
 type run struct {
 	*Join
-	snap    *catalog.Snapshot
+	*BatchRun
 	outer   *Call
 	dialect Dialect
-	exec    Executor
 	items   []Item
 	opt     Options
 	parts   []Part
@@ -96,7 +120,7 @@ func (r *run) bound() {
 			continue
 		}
 		if r.items[i].Err == nil {
-			r.items[i].Err = record.Errorf(record.TooLarge, "", "the body has %d bytes, more than %d; see batch.max_input", len(r.items[i].Body), r.Config.MaxInput)
+			r.items[i].Err = record.Errorf(record.TooLarge, "", "the body has %d bytes, more than %d; see now.batch.max_input", len(r.items[i].Body), r.Config.MaxInput)
 		}
 		for k := i + 1; k < len(r.items); k++ {
 			r.items[k].Skip = true
@@ -173,11 +197,11 @@ func (r *run) decode(i int) bool {
 		r.fail(i, record.Errorf(record.NoPath, "", "Requested URI does not represent any resource"))
 		return false
 	}
-	if b, ok := w.dialect.(Batcher); ok && b.Batches(&w.call) || sealedPath(w.call.Path) {
+	if b, ok := w.dialect.(Batcher); ok && b.IsBatch("POST", w.call.Path) || sealedPath(w.call.Path) {
 		r.refuse(i, record.Errorf(record.Invalid, "", "%.200s cannot be part of a batch", w.call.Path))
 		return false
 	}
-	e, err := w.dialect.Decode(r.snap, &w.call)
+	e, err := w.dialect.Decode(r.Snapshot, &w.call)
 	if err != nil {
 		r.fail(i, err)
 		return false
@@ -287,8 +311,8 @@ func (r *run) unit(ctx context.Context, list []int, ordered bool) {
 	for _, i := range list {
 		n += len(r.work[i].exchange.Ops)
 	}
-	u := record.Unit{Version: r.snap.Version, Ops: make([]record.Op, 0, n), Actors: []record.Actor{r.outer.Actor}, Ordered: ordered}
-	if r.Config.Serial {
+	u := record.Unit{Version: r.Snapshot.Version, Ops: make([]record.Op, 0, n), Actors: []record.Actor{r.outer.Actor}, Ordered: ordered}
+	if r.Serial {
 		u.Parallel = 1
 	}
 	groups := 0
@@ -307,7 +331,7 @@ func (r *run) unit(ctx context.Context, list []int, ordered bool) {
 	u.Budget = max(r.Config.Time-at, time.Nanosecond)
 	var out []record.Outcome
 	if n > 0 {
-		out = r.exec.Execute(ctx, r.snap, &u)
+		out = r.Exec.Execute(ctx, r.Snapshot, &u)
 	}
 	first := 0
 	for _, i := range list {
@@ -317,12 +341,6 @@ func (r *run) unit(ctx context.Context, list []int, ordered bool) {
 		first += k
 		r.parts[i].account(w.out, at)
 	}
-}
-
-// Unit is the exchange as a unit of its own, on behalf of actor.
-func (e *Exchange) Unit(snap *catalog.Snapshot, actor record.Actor) *record.Unit {
-	shift(e.Ops, 0, 0, e.Token)
-	return &record.Unit{Version: snap.Version, Ops: e.Ops, Actors: []record.Actor{actor}, Ordered: e.Ordered}
 }
 
 // shift makes the ops of one exchange part of a unit in which they begin at index first and groups were used before. Every
@@ -336,7 +354,7 @@ func shift(ops []record.Op, first, groups int, key string) int {
 			used = max(used, op.Group)
 		}
 		if key != "" && op.Token == "" && (op.Verb.Writes() || op.Verb == record.Invoke) {
-			op.Token = key + "." + strconv.Itoa(k)
+			op.Token = key + "/" + strconv.Itoa(k)
 		}
 		if first == 0 {
 			continue
@@ -385,10 +403,11 @@ func (p *Part) account(out []record.Outcome, at time.Duration) {
 		if s.End == 0 {
 			continue
 		}
-		if p.End == 0 || at+s.Start < p.Start {
+		if p.end == 0 || at+s.Start < p.Start {
 			p.Start = at + s.Start
 		}
-		p.End = max(p.End, at+s.End)
+		p.end = max(p.end, at+s.End)
+		p.Time = p.end - p.Start
 	}
 }
 
@@ -399,10 +418,10 @@ func (r *run) reply(i int) {
 	w.exchange.Reply(w.out, &p.Answer)
 	switch size := len(p.Body); {
 	case size > r.limit:
-		r.fail(i, record.Errorf(record.TooLarge, "", "the answer has %d bytes, more than %d; see batch.max_output", size, r.limit))
+		r.fail(i, record.Errorf(record.TooLarge, "", "the answer has %d bytes, more than %d; see now.batch.max_output", size, r.limit))
 		return
 	case r.total+size > r.Config.MaxTotal:
-		r.fail(i, record.Errorf(record.TooLarge, "", "the answers of the batch have more than %d bytes; see batch.max_total", r.Config.MaxTotal))
+		r.fail(i, record.Errorf(record.TooLarge, "", "the answers of the batch have more than %d bytes; see now.batch.max_total", r.Config.MaxTotal))
 		return
 	}
 	r.answered(i)
@@ -422,6 +441,9 @@ func (r *run) fail(i int, err error) {
 		d = r.dialect
 	}
 	p.Answer = wire.Answer{Body: r.arena.room()}
+	if r.Public != nil {
+		err = r.Public(err)
+	}
 	d.Fail(&w.call, err, &p.Answer)
 	r.answered(i)
 }

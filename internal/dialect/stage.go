@@ -38,7 +38,7 @@ func (r *run) stages() [][]int {
 		}
 		if depth == r.Config.MaxChain {
 			for _, i := range later {
-				r.spoil(i, record.Errorf(record.TooLarge, "depends_on", "more than %d items depend on each other in a row; see batch.max_chain", r.Config.MaxChain))
+				r.spoil(i, record.Errorf(record.TooLarge, "depends_on", "more than %d items depend on each other in a row; see now.batch.max_chain", r.Config.MaxChain))
 				level[i] = depth
 			}
 			later = nil

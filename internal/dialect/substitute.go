@@ -271,7 +271,7 @@ func (r *run) substituteBody(i int, body []byte, write put) ([]byte, error) {
 				return nil, err
 			}
 			if len(out) > r.Config.MaxInput {
-				return nil, record.Errorf(record.TooLarge, "body", "with its references the body has more than %d bytes; see batch.max_input", r.Config.MaxInput)
+				return nil, record.Errorf(record.TooLarge, "body", "with its references the body has more than %d bytes; see now.batch.max_input", r.Config.MaxInput)
 			}
 			k += end
 			continue
@@ -385,7 +385,7 @@ func (r *run) substituteText(i int, s string, escape func(before, v string) (str
 			}
 			out.WriteString(plain)
 			if out.Len() > r.Config.MaxInput {
-				return "", record.Errorf(record.TooLarge, "url", "with its references the URL has more than %d bytes; see batch.max_input", r.Config.MaxInput)
+				return "", record.Errorf(record.TooLarge, "url", "with its references the URL has more than %d bytes; see now.batch.max_input", r.Config.MaxInput)
 			}
 		}
 		s = s[at+end+1:]
