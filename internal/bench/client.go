@@ -149,6 +149,9 @@ func (a *answer) add(o outcome, n int, format string, args ...any) {
 	}
 }
 
+// right is true when every call was served as asked and nothing else came.
+func (a *answer) right() bool { return a.why == "" }
+
 // call asks for the given endpoints in one request, singly when there is one and not asBatch, and checks the answer.
 func (c *client) call(ctx context.Context, ns []int, asBatch bool) (a answer) {
 	var (

@@ -45,7 +45,7 @@ type NowBatchCase struct {
 	Batch int `json:"batch"`
 	// Seconds is how long the case was measured.
 	Seconds float64 `json:"seconds"`
-	// Requests and Calls count what was answered rightly within the time; those in flight at its end are not counted.
+	// Requests and Calls count what was answered rightly within the time; what was in flight at its end is not counted.
 	Requests       int     `json:"requests"`
 	Calls          int     `json:"calls"`
 	CallsPerSecond float64 `json:"calls_per_second"`
@@ -144,7 +144,7 @@ func (o NowBatch) Run(ctx context.Context, progress io.Writer) (*NowBatchResult,
 			probe, cancel := context.WithTimeout(ctx, 30*time.Second)
 			a := c.call(probe, ns, len(ns) > 1)
 			cancel()
-			if a.n[served] != len(ns) {
+			if !a.right() {
 				return nil, fmt.Errorf("%s does not answer as the experiment needs: %s", o.Targets[i], a.why)
 			}
 		}
@@ -219,12 +219,12 @@ func (o NowBatch) runCase(ctx context.Context, threads []*client, batch int, d t
 					t.calls[o] += n
 				}
 				done.Add(int64(a.n[served]))
-				if a.n[served] == batch {
+				if a.right() {
 					t.requests++
 					record(t.times, took)
 					continue
 				}
-				fails.Add(int64(batch - a.n[served]))
+				fails.Add(int64(a.n[rejected] + a.n[wrong] + a.n[failed]))
 				why.keep(a.why)
 				if a.n[failed] > 0 {
 					pause(ctx, 10*time.Millisecond) // a server that is down is not asked in a hot loop
