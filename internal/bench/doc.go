@@ -5,8 +5,8 @@
 // [Fairness] are small load loops for the speed bars. None of them imports a part of the server, so each runs
 // against anything that speaks the Now dialect.
 //
-// Three rules hold everywhere. An answer counts only when it is right: status, id and body are checked, and a wrong
-// answer makes the result fail. The load model is stated in the result: closed (the next request follows the
+// Three rules hold everywhere. An answer counts only when it is right: the experiments check status, ids and bodies, the
+// load loops the status and what the caller wants checked; a wrong answer makes the result fail. The load model is stated in the result: closed (the next request follows the
 // answer) or scheduled (starts are planned, and the time of a late start counts as waiting). Times of failures never enter the
 // histograms of successes.
 //

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -35,6 +36,9 @@ type Request struct {
 	//
 	// Defaults to 200.
 	Want int
+	// Check judges the body of an answer with the wanted status; an error makes the answer wrong. Nil looks at the status
+	// alone, and bodies are dropped unread, which is what a comparison of rates wants. The body is valid during the call only.
+	Check func(body []byte) error
 }
 
 // LoadOptions describe a closed load: each connection sends its next request when it has read the answer to the last.
@@ -49,8 +53,8 @@ type LoadOptions struct {
 	//
 	// Defaults to 5 s, and no warm-up.
 	Duration, Warmup time.Duration
-	// Session opens one session before the load, by a GET of SessionPath, and sends its cookies on all connections. Without
-	// it no cookies are sent.
+	// SessionPath, when set, is asked once on each target before the load; the cookies it sets are sent on all
+	// connections, which are then one session.
 	SessionPath string
 }
 
@@ -221,6 +225,9 @@ func (t *loadTally) count(a rawAnswer, took time.Duration, want int, why *sample
 	case a.err != nil:
 		t.Failed++
 		why.keep("no answer: " + a.err.Error())
+	case a.status == want && a.wrong != nil:
+		t.Wrong++
+		why.keep(a.wrong.Error())
 	case a.status == want:
 		t.Requests++
 		t.Bytes += a.bytes
@@ -260,13 +267,16 @@ type rawConn struct {
 	conn   net.Conn
 	in     *bufio.Reader
 	out    []byte
+	body   bytes.Buffer // the last answer's body, when it is to be checked
+	forget func() bool  // stops watching for the end of the load
 }
 
 // rawAnswer is what the load loop keeps of an answer.
 type rawAnswer struct {
 	status int
 	bytes  int64
-	err    error
+	wrong  error // what Check said
+	err    error // why there is no answer
 }
 
 // do sends one request and reads its answer; the end of ctx cuts it off.
@@ -286,23 +296,26 @@ func (w *rawConn) do(ctx context.Context, r Request, conn, n int) rawAnswer {
 	}
 	w.out = append(append(w.out, "\r\n"...), body...)
 
-	// The deadline cuts off at the end of the load; an early cancel closes the connection under the read.
-	deadline, _ := ctx.Deadline()
-	w.conn.SetDeadline(deadline)
-	c := w.conn
-	stop := context.AfterFunc(ctx, func() { c.Close() })
-	defer stop()
-	if _, err := c.Write(w.out); err != nil {
+	if _, err := w.conn.Write(w.out); err != nil {
 		w.close()
 		return rawAnswer{err: err}
 	}
-	a, reuse := readAnswer(w.in, r.Method == http.MethodHead)
+	sink := io.Discard
+	if r.Check != nil {
+		w.body.Reset()
+		sink = &w.body
+	}
+	a, reuse := readAnswer(w.in, r.Method == http.MethodHead, sink)
 	if a.err != nil || !reuse {
 		w.close()
+	}
+	if r.Check != nil && a.err == nil && a.status == r.want() {
+		a.wrong = r.Check(w.body.Bytes())
 	}
 	return a
 }
 
+// open connects. The end of ctx, which is the end of the load, closes the connection under whatever waits on it.
 func (w *rawConn) open(ctx context.Context) error {
 	host := w.head.base.Host
 	if w.head.base.Port() == "" {
@@ -324,18 +337,20 @@ func (w *rawConn) open(ctx context.Context) error {
 		c = t
 	}
 	w.conn, w.in = c, bufio.NewReaderSize(c, 16<<10)
+	w.forget = context.AfterFunc(ctx, func() { c.Close() })
 	return nil
 }
 
 func (w *rawConn) close() {
 	if w.conn != nil {
+		w.forget()
 		w.conn.Close()
 		w.conn = nil
 	}
 }
 
-// readAnswer reads one HTTP/1.1 answer and drops its body; reuse says whether the connection may carry another request.
-func readAnswer(in *bufio.Reader, head bool) (a rawAnswer, reuse bool) {
+// readAnswer reads one HTTP/1.1 answer, its body into sink; reuse says whether the connection may carry another request.
+func readAnswer(in *bufio.Reader, head bool, sink io.Writer) (a rawAnswer, reuse bool) {
 	fail := func(err error) (rawAnswer, bool) {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
@@ -377,11 +392,11 @@ func readAnswer(in *bufio.Reader, head bool) (a rawAnswer, reuse bool) {
 	switch {
 	case head || a.status == http.StatusNoContent || a.status == http.StatusNotModified:
 	case chunked:
-		a.bytes, err = discardChunks(in)
+		a.bytes, err = copyChunks(in, sink)
 	case length >= 0:
-		a.bytes, err = discard(in, length)
+		a.bytes, err = io.CopyN(sink, in, length)
 	default: // the end of the connection is the end of the body
-		a.bytes, err = io.Copy(io.Discard, in)
+		a.bytes, err = io.Copy(sink, in)
 		reuse = false
 	}
 	if err != nil {
@@ -390,11 +405,8 @@ func readAnswer(in *bufio.Reader, head bool) (a rawAnswer, reuse bool) {
 	return a, reuse
 }
 
-func discard(in *bufio.Reader, n int64) (int64, error) {
-	return io.CopyN(io.Discard, in, n)
-}
-
-func discardChunks(in *bufio.Reader) (total int64, err error) {
+// copyChunks reads a chunked body and its trailers.
+func copyChunks(in *bufio.Reader, sink io.Writer) (total int64, err error) {
 	for {
 		line, err := in.ReadSlice('\n')
 		if err != nil {
@@ -409,7 +421,10 @@ func discardChunks(in *bufio.Reader) (total int64, err error) {
 			break
 		}
 		total += n
-		if _, err := discard(in, n+2); err != nil { // the chunk and its line end
+		if _, err := io.CopyN(sink, in, n); err != nil {
+			return total, err
+		}
+		if _, err := in.Discard(len("\r\n")); err != nil {
 			return total, err
 		}
 	}
@@ -595,4 +610,35 @@ func Fairness(ctx context.Context, o FairnessOptions) (ProbeResult, error) {
 		Access: o.Access, Probe: o.Request, Rate: o.Rate, Connections: 4, ProbeSession: o.SessionPath,
 		Load: o.Request, LoadConnections: o.Flood, LoadSession: o.SessionPath, Duration: o.Duration,
 	})
+}
+
+// CheckBatch returns a check that a batch answer serves n items, all with the given status,
+// each once, and leaves none unserviced.
+func CheckBatch(n, status int) func(body []byte) error {
+	return func(body []byte) error {
+		var got struct {
+			Serviced []struct {
+				ID     string `json:"id"`
+				Status int    `json:"status_code"`
+			} `json:"serviced_requests"`
+			Unserviced []json.RawMessage `json:"unserviced_requests"`
+		}
+		if err := json.Unmarshal(body, &got); err != nil {
+			return fmt.Errorf("batch answer: %w", err)
+		}
+		if len(got.Serviced) != n || len(got.Unserviced) != 0 {
+			return fmt.Errorf("batch answer serves %d of %d items, %d unserviced", len(got.Serviced), n, len(got.Unserviced))
+		}
+		seen := make(map[string]bool, n)
+		for _, item := range got.Serviced {
+			if seen[item.ID] {
+				return fmt.Errorf("batch answer serves item %s twice", item.ID)
+			}
+			seen[item.ID] = true
+			if item.Status != status {
+				return fmt.Errorf("item %s: status %d, want %d", item.ID, item.Status, status)
+			}
+		}
+		return nil
+	}
 }
