@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -35,10 +36,10 @@ type imitation struct {
 	// perSession and inAll bound how many single calls are served before 429; 0 is no bound.
 	perSession, inAll int
 
-	connections, requests, singles atomic.Int64
-	mu                             sync.Mutex
-	bySession                      map[string]int
-	bodies                         map[string]int // distinct bodies posted to the table API
+	connections, requests, singles, sessions atomic.Int64
+	mu                                       sync.Mutex
+	bySession                                map[string]int
+	bodies                                   map[string]int // distinct bodies posted to the table API
 }
 
 func newImitation(t *testing.T) *imitation {
@@ -67,9 +68,10 @@ func (s *imitation) serve(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie("JSESSIONID"); err == nil {
 		session = c.Value
 	} else if !s.noCookies {
-		http.SetCookie(w, &http.Cookie{Name: "JSESSIONID", Value: fmt.Sprint("s", s.requests.Load(), "-", s.connections.Load()), Path: "/"})
+		http.SetCookie(w, &http.Cookie{Name: "JSESSIONID", Value: fmt.Sprint("s", s.sessions.Add(1)), Path: "/"})
 	}
 	if s.hang != nil && s.hang(s.requests.Add(1)) {
+		io.Copy(io.Discard, r.Body) // only then does net/http notice that the client has gone
 		<-r.Context().Done()
 		return
 	}

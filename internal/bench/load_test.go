@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -25,7 +26,7 @@ func mustTargets(t *testing.T, a Access) []*url.URL {
 
 func newTLS(t *testing.T, s *imitation) string {
 	tls := httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
-	tls.Config.ErrorLog = nil
+	tls.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes are what the test wants
 	tls.StartTLS()
 	t.Cleanup(tls.Close)
 	return tls.URL

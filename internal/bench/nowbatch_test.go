@@ -195,7 +195,7 @@ func TestNowBatch_ReportsProgressTableAndJSON(t *testing.T) {
 	if err := r.Print(&report); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"830.2", "282.4", "571.8 ms", "batches of 20", "result: ok"} {
+	for _, want := range []string{"830.2", "282.4", "571.5 ms", "batches of 20", "result: ok"} {
 		if !strings.Contains(report.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, &report)
 		}
