@@ -1,0 +1,158 @@
+package catalog
+
+// Definitions is everything a project defines, as its files spell it.
+type Definitions struct {
+	Tables    []TableDef    `yaml:"tables"`
+	Endpoints []EndpointDef `yaml:"endpoints"`
+}
+
+// TableDef is one table file.
+type TableDef struct {
+	Name     string `yaml:"name"`
+	Label    string `yaml:"label,omitempty"`
+	Extends  string `yaml:"extends,omitempty"`  // the table it inherits from; both are stored in the root's table
+	Display  string `yaml:"display,omitempty"`  // field whose value names a record; defaults to name, number or the key
+	Audit    *bool  `yaml:"audit,omitempty"`    // sys_id key and sys_created_on … sys_mod_count are added; defaults to true
+	Stored   string `yaml:"stored,omitempty"`   // the stored table, "schema.table" or "table"; defaults to the root's name
+	External bool   `yaml:"external,omitempty"` // the stored table was not created by weir: its schema is never changed
+	ReadOnly bool   `yaml:"read_only,omitempty"`
+
+	Key      []string           `yaml:"key,omitempty"` // defaults to sys_id with audit; an external table without key is read-only
+	Fields   []FieldDef         `yaml:"fields"`
+	Indexes  [][]string         `yaml:"indexes,omitempty"`
+	Uniques  [][]string         `yaml:"uniques,omitempty"`
+	Matrices map[string][][]any `yaml:"matrices,omitempty"` // lookup tables for expressions: the last column is the result
+	Rules    []RuleDef          `yaml:"rules,omitempty"`
+	Access   AccessDef          `yaml:"access,omitempty"`
+}
+
+// FieldDef is one field of a table file.
+type FieldDef struct {
+	Name       string         `yaml:"name"`
+	Label      string         `yaml:"label,omitempty"`
+	Type       string         `yaml:"type"`
+	Column     string         `yaml:"column,omitempty"`     // stored column; defaults to the name
+	Native     string         `yaml:"native,omitempty"`     // the database's own type, for columns weir did not create
+	MaxLength  int            `yaml:"max_length,omitempty"` // characters; 0: no limit
+	Mandatory  bool           `yaml:"mandatory,omitempty"`  // must not be empty after a write
+	ReadOnly   bool           `yaml:"read_only,omitempty"`  // callers' values are ignored; rules may set it
+	Generated  bool           `yaml:"generated,omitempty"`  // the database computes it: never written, read back after writes
+	Identity   bool           `yaml:"identity,omitempty"`   // the database numbers it when no value is given
+	Unique     bool           `yaml:"unique,omitempty"`
+	Reference  string         `yaml:"reference,omitempty"`   // table referred to by reference and list fields
+	OnDelete   string         `yaml:"on_delete,omitempty"`   // none (default), restrict, cascade, clear: when the record referred to goes
+	ForeignKey bool           `yaml:"foreign_key,omitempty"` // also a constraint in the database
+	DependsOn  string         `yaml:"depends_on,omitempty"`  // field whose value narrows the choices
+	Choices    []Choice       `yaml:"choices,omitempty"`
+	Default    any            `yaml:"default,omitempty"` // a literal, or an expression after "="
+	Compute    string         `yaml:"compute,omitempty"` // expression evaluated at every write; implies read_only
+	Sequence   *Sequence      `yaml:"sequence,omitempty"`
+	Access     FieldAccessDef `yaml:"access,omitempty"`
+}
+
+// Choice is one allowed value of a field with its label.
+type Choice struct {
+	Value     string `yaml:"value"`
+	Label     string `yaml:"label"`
+	Dependent string `yaml:"dependent,omitempty"` // value of the depends_on field that this choice belongs to
+}
+
+// Sequence numbers new records: Prefix, then the number in at least Digits digits, from Start on.
+type Sequence struct {
+	Name   string `yaml:"name,omitempty"` // defaults to table.field of the table that defines it
+	Prefix string `yaml:"prefix,omitempty"`
+	Digits int    `yaml:"digits,omitempty"`
+	Start  int64  `yaml:"start,omitempty"`
+}
+
+// RuleDef is one rule: what a table does by itself on a write. It works on the whole set. Exactly one of Set (with
+// Require), Check, Transition, Lookup, Choose and Derive says what is done. When and all values are expressions.
+type RuleDef struct {
+	Name    string            `yaml:"name"`
+	On      []string          `yaml:"on,omitempty"`   // insert, update, delete; defaults to insert and update
+	When    string            `yaml:"when,omitempty"` // the rule applies to records for which this is true
+	Require []string          `yaml:"require,omitempty"`
+	Set     map[string]string `yaml:"set,omitempty"`
+
+	Check   string `yaml:"check,omitempty"` // the write is refused unless this is true
+	Message string `yaml:"message,omitempty"`
+	Field   string `yaml:"field,omitempty"` // the field that a failed check names
+
+	Transition *TransitionDef `yaml:"transition,omitempty"`
+	Lookup     *LookupDef     `yaml:"lookup,omitempty"`
+	Choose     *ChooseDef     `yaml:"choose,omitempty"`
+	Derive     *DeriveDef     `yaml:"derive,omitempty"`
+}
+
+// TransitionDef allows changes of a field only From a value to the listed ones. Values not listed as keys may change to
+// anything.
+type TransitionDef struct {
+	Field string              `yaml:"field"`
+	From  map[string][]string `yaml:"from"`
+}
+
+// LookupDef copies fields of the record of another table whose Match fields equal the expressions.
+type LookupDef struct {
+	Table string            `yaml:"table"`
+	Match map[string]string `yaml:"match"`          // their field: our expression
+	Set   map[string]string `yaml:"set"`            // our field: their field
+	None  string            `yaml:"none,omitempty"` // ignore (default) or error, when there is no such record
+	Many  string            `yaml:"many,omitempty"` // first (default, by key) or error, when there are several
+}
+
+// ChooseDef copies fields of the best row of an assignment table: a row matches if each of its Match fields is empty or
+// equals the expression; most equal fields win, then the lowest Order field, then the lowest key.
+type ChooseDef struct {
+	Table string            `yaml:"table"`
+	Match map[string]string `yaml:"match"`
+	Order string            `yaml:"order,omitempty"`
+	Set   map[string]string `yaml:"set"`
+}
+
+// DeriveDef writes a record of another table in the same atom: a new one, or with Match the one whose Match field has the
+// derived value (an upsert). Result copies outcomes back into our record: our field by "key" (the record's key) and
+// "state" ("inserted", "updated").
+type DeriveDef struct {
+	Table  string            `yaml:"table"`
+	Match  string            `yaml:"match,omitempty"`
+	Values map[string]string `yaml:"values"` // their field: our expression
+	Result *DeriveResult     `yaml:"result,omitempty"`
+}
+
+// DeriveResult names our fields that receive the key and the state of a derived record.
+type DeriveResult struct {
+	Key   string `yaml:"key,omitempty"`
+	State string `yaml:"state,omitempty"`
+}
+
+// AccessDef says who may do what. An absent list means: read by anybody authenticated, write by admin. The role admin may
+// always do everything.
+type AccessDef struct {
+	Read   []GrantDef `yaml:"read,omitempty"`
+	Create []GrantDef `yaml:"create,omitempty"`
+	Update []GrantDef `yaml:"update,omitempty"`
+	Delete []GrantDef `yaml:"delete,omitempty"`
+}
+
+// GrantDef allows actors with any of Roles (none named: anybody authenticated) the records for which Where is true.
+type GrantDef struct {
+	Roles []string `yaml:"roles,omitempty"`
+	Where string   `yaml:"where,omitempty"` // a condition over the record and user; absent: all records
+}
+
+// FieldAccessDef narrows who may read and write a field: any of the roles. Absent: whoever may read or write the record.
+type FieldAccessDef struct {
+	Read  []string `yaml:"read,omitempty"`
+	Write []string `yaml:"write,omitempty"`
+}
+
+// EndpointDef is a scripted endpoint.
+type EndpointDef struct {
+	Name   string   `yaml:"name"`
+	Path   string   `yaml:"path"` // template, "/api/snc/orders/{id}"
+	Method string   `yaml:"method"`
+	Roles  []string `yaml:"roles,omitempty"`  // any of; none: anybody authenticated
+	Public bool     `yaml:"public,omitempty"` // no authentication needed
+	File   string   `yaml:"file,omitempty"`   // in the project, for error positions
+	Script string   `yaml:"script"`
+}

@@ -1,0 +1,142 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"weir/internal/record"
+)
+
+// Snapshot is one consistent state of all definitions. It never changes.
+type Snapshot struct {
+	Version   uint64
+	tables    map[string]*Table
+	names     []string
+	endpoints map[string]*Endpoint
+	routes    []*Endpoint
+	referrers map[string][]Referrer
+}
+
+// Referrer is a field that refers to a table.
+type Referrer struct {
+	Table *Table
+	Field *Field
+}
+
+// Table finds a table by name. The error is a NoTable.
+func (s *Snapshot) Table(name string) (*Table, error) {
+	if t := s.tables[name]; t != nil {
+		return t, nil
+	}
+	return nil, record.Errorf(record.NoTable, name, "Invalid table %.80s", name)
+}
+
+// Tables are the names of all tables, sorted.
+func (s *Snapshot) Tables() []string { return s.names }
+
+// Endpoints are all scripted endpoints, more specific paths first.
+func (s *Snapshot) Endpoints() []*Endpoint { return s.routes }
+
+// Endpoint finds a scripted endpoint by name, nil if there is none.
+func (s *Snapshot) Endpoint(name string) *Endpoint { return s.endpoints[name] }
+
+// Referrers are the reference fields that point at records of table t or of a table it inherits from, each listed for the
+// table that defines it.
+func (s *Snapshot) Referrers(t *Table) []Referrer {
+	list := s.referrers[t.Name]
+	for _, p := range t.Parents {
+		list = append(slices.Clip(list), s.referrers[p]...)
+	}
+	return list
+}
+
+// Route finds the endpoint for a method and path with the values of its path parameters. When the path exists but not for
+// the method, the error is a NotAllowed; when nothing does, a NoPath.
+func (s *Snapshot) Route(method, path string) (*Endpoint, map[string]string, error) {
+	segments := strings.Split(strings.Trim(path, "/"), "/")
+	known := false
+	for _, e := range s.routes {
+		params, ok := e.match(segments)
+		if !ok {
+			continue
+		}
+		known = true
+		if e.Method == method || method == "HEAD" && e.Method == "GET" {
+			return e, params, nil
+		}
+	}
+	if known {
+		return nil, nil, record.Errorf(record.NotAllowed, "", "Method not supported")
+	}
+	return nil, nil, record.Errorf(record.NoPath, "", "Requested URI does not represent any resource")
+}
+
+func (e *Endpoint) match(segments []string) (map[string]string, bool) {
+	if len(segments) != len(e.Segments) {
+		return nil, false
+	}
+	var params map[string]string
+	for i, want := range e.Segments {
+		if strings.HasPrefix(want, "{") {
+			if params == nil {
+				params = map[string]string{}
+			}
+			params[want[1:len(want)-1]] = segments[i]
+		} else if want != segments[i] {
+			return nil, false
+		}
+	}
+	return params, true
+}
+
+// Step is one field on a dot-walked path, in the table that it was found in.
+type Step struct {
+	Table *Table
+	Field *Field
+}
+
+// MaxWalk is how many references a path may walk through.
+const MaxWalk = 5
+
+// Resolve finds the fields of a path of table t: all but the last are references. A child's field may be named on a
+// parent table only if the parent has it. The error is Invalid and names the path.
+func (s *Snapshot) Resolve(t *Table, path string) ([]Step, error) {
+	if f := t.byName[path]; f != nil {
+		return []Step{{t, f}}, nil
+	}
+	var steps []Step
+	for rest, more := path, true; more; {
+		var name string
+		name, rest, more = strings.Cut(rest, ".")
+		f := t.byName[name]
+		if f == nil {
+			return nil, record.Errorf(record.Invalid, path, "table %s has no field %.80s", t.Name, name)
+		}
+		steps = append(steps, Step{t, f})
+		if more {
+			next := s.tables[f.Reference]
+			if f.Type != record.TypeReference || next == nil || len(steps) > MaxWalk {
+				return nil, record.Errorf(record.Invalid, path, "cannot walk through %s.%.80s", t.Name, name)
+			}
+			t = next
+		}
+	}
+	return steps, nil
+}
+
+// Catalog is the current snapshot. It is safe for concurrent use.
+type Catalog struct{ current atomic.Pointer[Snapshot] }
+
+// New is a catalog that holds s.
+func New(s *Snapshot) *Catalog {
+	c := &Catalog{}
+	c.current.Store(s)
+	return c
+}
+
+// Snapshot is the current snapshot.
+func (c *Catalog) Snapshot() *Snapshot { return c.current.Load() }
+
+// Swap makes s current.
+func (c *Catalog) Swap(s *Snapshot) { c.current.Store(s) }

@@ -1,0 +1,167 @@
+package record
+
+import (
+	"slices"
+	"time"
+)
+
+// Verb is what an op does.
+type Verb uint8
+
+// The verbs.
+const (
+	Get       Verb = iota // one record by key
+	List                  // records by query, streamed if the op is alone in its unit
+	Aggregate             // counts, sums and so on by query
+	Insert
+	Update // by key
+	Upsert // by Match fields: update the one record that has them, else insert
+	Delete // by key
+	Invoke // a scripted endpoint
+)
+
+var verbNames = []string{"get", "list", "aggregate", "insert", "update", "upsert", "delete", "invoke"}
+
+// String is the verb in lower case.
+func (v Verb) String() string { return verbNames[v] }
+
+// Writes reports whether the verb changes records of its table. What a script does is not known.
+func (v Verb) Writes() bool { return v >= Insert && v <= Delete }
+
+// Assign gives a field a value. The value's form fits the field's type, or is Ref.
+type Assign struct {
+	Field string
+	Value Value
+}
+
+// Op is one operation on one table, in terms of the catalog.
+type Op struct {
+	Verb   Verb
+	Table  string
+	Key    []Value  // get, update, delete: one value for each key field of the table, Refs allowed
+	Match  []string // upsert: the fields of Set that find the record
+	Set    []Assign // insert, update, upsert; fields not named keep their value or take their default
+	Query  *Query   // list, aggregate
+	Return []string // paths that the outcome's rows hold, in this order; nil: none are read back
+	If     []Condition
+	Group  int         // ops with the same non-zero group commit or fail together
+	Actor  int         // index into Unit.Actors
+	Invoke *Invocation // invoke
+	Keep   bool        // insert, update: audit fields given in Set are kept, not overwritten (needs an admin)
+	Token  string      // idempotency: a repeat of the same token by the same actor re-renders the stored outcome; "" for none
+}
+
+// Query selects records. A nil Where is all of them.
+type Query struct {
+	Where  *Expr
+	Sort   []Sort
+	Offset int64
+	Limit  int64 // negative: no limit
+	Count  bool  // also count all matching records, without regard to Offset and Limit
+
+	// For aggregates.
+	Group  []string // paths
+	Aggs   []Agg
+	Having []Having
+}
+
+// Sort is one sort key.
+type Sort struct {
+	Path string // a path; in an aggregate "" means Agg
+	Desc bool
+	Agg  *Agg
+}
+
+// AggFunc is an aggregate function.
+type AggFunc uint8
+
+// The aggregate functions. Count counts rows when its path is "", else non-null values.
+const (
+	Count AggFunc = iota
+	Sum
+	Avg
+	Min
+	Max
+	CountDistinct
+)
+
+// Agg is one aggregate: a function over a path. The columns of an aggregate's rows are its Group paths, then its Aggs.
+type Agg struct {
+	Func AggFunc
+	Path string
+}
+
+// Having compares an aggregate with a constant by Cmp (Eq … Ge); several are ANDed.
+type Having struct {
+	Agg   Agg
+	Cmp   ExprOp
+	Value Value
+}
+
+// Condition is a precondition of an op. With Field == "" it asks that op Op of the unit succeeded (or failed, if Failed);
+// with a field it asks that the record at hand has one of Values there (If-Match; Negate: none of them). If it does not
+// hold the outcome is a Dependency or a Precondition error.
+type Condition struct {
+	Op     int
+	Failed bool
+	Field  string
+	Values []Value
+	Negate bool
+}
+
+// Invocation is a call of a scripted endpoint: its name and a JSON document for it. What the documents hold is between
+// the dialect and the script; the engine passes them through.
+type Invocation struct {
+	Endpoint string
+	Args     []byte
+}
+
+// Actor is on whose behalf an op runs.
+type Actor struct {
+	Key    string // key of the user's record
+	Name   string // login name, what sys_created_by holds
+	Roles  []string
+	System bool // weir itself: no access rules
+}
+
+// Has reports whether the actor has the role, or is admin or the system, who have all.
+func (a *Actor) Has(role string) bool {
+	return a.System || slices.Contains(a.Roles, role) || slices.Contains(a.Roles, "admin")
+}
+
+// Admin reports whether the actor may do everything.
+func (a *Actor) Admin() bool { return a.System || slices.Contains(a.Roles, "admin") }
+
+// Unit is the ops handed to the engine together: one exchange, or all the items of a batch.
+type Unit struct {
+	Version     uint64 // of the catalog snapshot that the ops were decoded with
+	Ops         []Op
+	Actors      []Actor
+	Ordered     bool          // all ops, invocations too, take effect in the order given
+	StopOnError bool          // with Ordered: after the first failed op nothing more runs; what came before stays
+	Parallel    int           // bound on reads and invocations under way at once; 0: the engine's setting; 1: one after another
+	Budget      time.Duration // time for the whole unit; what has not begun by then gets a Timeout with Unserviced; 0: none
+}
+
+// Outcome is what became of one op.
+type Outcome struct {
+	Err        *Error
+	Unserviced bool    // not begun: nothing happened, safe to send again
+	Key        []Value // of the record written or read
+	Rows       *Rows   // what Return or the query asked for; nil if nothing
+	Total      int64   // with Query.Count, all matching records; else -1
+	Inserted   bool    // an upsert or insert that made a new record
+	Changed    bool    // a write that changed something
+	Result     []byte  // of an invocation
+	Stat       Stat
+}
+
+// Stat is where the time of one op went. A fused op shares its set's statement: SQL is the set's time divided by its
+// ops, SetOps says how many there were.
+type Stat struct {
+	Start, End time.Duration // since the unit began
+	SQL        time.Duration
+	SQLCount   int
+	SetOps     int
+	Rows       int
+}

@@ -1,0 +1,124 @@
+// Package telemetry accounts for time: one [Recorder] for each request, marked where a layer is crossed.
+//
+// A nil *Recorder is a no-op, so code below never asks whether it is being measured. A Recorder is used by one request
+// but by several goroutines at once: counters are atomic; Enter and its end belong to one goroutine.
+package telemetry
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// Layer is where time goes.
+type Layer uint8
+
+// The layers: the protocol work, the gate, the planning and rules, the database and scripts.
+const (
+	Hub   Layer = iota // authentication, decode, encode
+	Queue              // the gate
+	BE                 // plan, access, rules
+	App                // SQL, scripts
+	numLayers
+)
+
+var layerNames = [numLayers]string{"hub", "queue", "be", "app"}
+
+// String is the layer's name as answers and metrics show it.
+func (l Layer) String() string { return layerNames[l] }
+
+// Recorder is where the time of one request went. Times are nanoseconds.
+type Recorder struct {
+	Begin time.Time
+
+	self  [numLayers]atomic.Int64
+	stack []frame // of the request's own goroutine
+
+	SQL         atomic.Int64 // time in the database, all statements; parallel ones add up
+	SQLCount    atomic.Int64
+	Access      atomic.Int64 // access rules
+	Rules       atomic.Int64 // time in rules
+	RuleCount   atomic.Int64
+	SemWait     atomic.Int64 // waited for a slot of the pool
+	SessionWait atomic.Int64 // waited for the own session
+	Borrow      atomic.Int64 // waited for a connection
+	Rows        atomic.Int64
+	Bytes       atomic.Int64 // of the answer's body
+}
+
+type frame struct {
+	layer Layer
+	since time.Time
+}
+
+// New is a recorder that starts now.
+func New() *Recorder { return &Recorder{Begin: time.Now()} }
+
+// Enter marks the crossing into layer l and returns the function that marks the way back. Time is exclusive: while an
+// inner layer runs the outer one stands still. Calls nest and belong to the request's goroutine.
+func (r *Recorder) Enter(l Layer) func() {
+	if r == nil {
+		return func() {}
+	}
+	now := time.Now()
+	if n := len(r.stack); n > 0 {
+		r.self[r.stack[n-1].layer].Add(int64(now.Sub(r.stack[n-1].since)))
+	}
+	r.stack = append(r.stack, frame{l, now})
+	return r.leave
+}
+
+func (r *Recorder) leave() {
+	now := time.Now()
+	n := len(r.stack) - 1
+	r.self[r.stack[n].layer].Add(int64(now.Sub(r.stack[n].since)))
+	r.stack = r.stack[:n]
+	if n > 0 {
+		r.stack[n-1].since = now
+	}
+}
+
+// Layer is the time spent in l so far, what runs now not included.
+func (r *Recorder) Layer(l Layer) time.Duration {
+	if r == nil {
+		return 0
+	}
+	return time.Duration(r.self[l].Load())
+}
+
+// Statement counts one database statement that took d. It may be called from any goroutine.
+func (r *Recorder) Statement(d time.Duration) {
+	if r == nil {
+		return
+	}
+	r.SQL.Add(int64(d))
+	r.SQLCount.Add(1)
+}
+
+// Borrowed counts a wait of d for a connection.
+func (r *Recorder) Borrowed(d time.Duration) {
+	if r != nil {
+		r.Borrow.Add(int64(d))
+	}
+}
+
+// Elapsed is the time since the request began.
+func (r *Recorder) Elapsed() time.Duration {
+	if r == nil {
+		return 0
+	}
+	return time.Since(r.Begin)
+}
+
+type ctxKey struct{}
+
+// With is ctx carrying r.
+func With(ctx context.Context, r *Recorder) context.Context {
+	return context.WithValue(ctx, ctxKey{}, r)
+}
+
+// From is the recorder that ctx carries, nil if none.
+func From(ctx context.Context) *Recorder {
+	r, _ := ctx.Value(ctxKey{}).(*Recorder)
+	return r
+}
