@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 	"github.com/ncruces/go-sqlite3"
 	"go.uber.org/goleak"
 )
@@ -41,6 +43,70 @@ func newSQLite(t *testing.T, statements string) string {
 		t.Fatal(err)
 	}
 	return "sqlite:" + path
+}
+
+// postgresURL is the server for tests that WEIR_TEST_POSTGRES names, or "" where none is required.
+func postgresURL(t *testing.T) string {
+	t.Helper()
+	url := os.Getenv("WEIR_TEST_POSTGRES")
+	if url == "" && (os.Getenv("CI") == "true" || os.Getenv("WEIR_TEST_REQUIRE_POSTGRES") == "1") {
+		t.Fatal("WEIR_TEST_POSTGRES is not set")
+	}
+	return url
+}
+
+func TestPostgres_MeasuresACopyAndServesTheTable(t *testing.T) {
+	url := postgresURL(t)
+	if url == "" {
+		t.Log("no PostgreSQL: set WEIR_TEST_POSTGRES")
+		return
+	}
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(t.Context(), `
+		DROP SCHEMA IF EXISTS yardstick_test CASCADE; CREATE SCHEMA yardstick_test;
+		CREATE TYPE yardstick_test.mood AS ENUM ('good', 'bad');
+		CREATE TABLE yardstick_test.task (id bigint GENERATED ALWAYS AS IDENTITY, sys_id char(32) PRIMARY KEY, number text UNIQUE, state int,
+			mood yardstick_test.mood, "Order" numeric(8,2), note text, up text GENERATED ALWAYS AS (upper(number)) STORED);
+		INSERT INTO yardstick_test.task (sys_id, number, state, mood, "Order")
+			VALUES ('b4fd7c8437201000deeabfc8bcbe5dc1', 'INC0010001', 1, 'good', 1.5)`, pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Exec(context.Background(), "DROP SCHEMA yardstick_test CASCADE")
+
+	for _, what := range []string{"insert", "savepoints"} {
+		var out bytes.Buffer
+		if err := run(t.Context(), []string{"-db", url, "-table", "yardstick_test.task", "-rows", "20", "-runs", "3", what}, &out, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), `"rows":20`) {
+			t.Errorf("got %s", &out)
+		}
+	}
+	var rows, schemas int
+	err = conn.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM yardstick_test.task), (SELECT count(*) FROM pg_namespace WHERE nspname = $1)", scratchSchema).Scan(&rows, &schemas)
+	if err != nil || rows != 1 || schemas != 0 {
+		t.Errorf("the table has %d rows and %d copies were left, %v; want 1 and 0", rows, schemas, err)
+	}
+
+	o := options{db: url, table: "yardstick_test.task", key: "sys_id", columns: []string{"number", "Order", "note", "mood"}}
+	d, err := open(t.Context(), &o, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	const row = `{"number":"INC0010001","Order":"1.50","note":"","mood":"good"}`
+	for path, want := range map[string]string{"/one/b4fd7c8437201000deeabfc8bcbe5dc1": `{"result":` + row + `}`, "/list": `{"result":[` + row + `]}`} {
+		w := httptest.NewRecorder()
+		handler(d, o).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if diff := cmp.Diff(want, w.Body.String()); diff != "" {
+			t.Errorf("%s: %s", path, diff)
+		}
+	}
 }
 
 func TestSQLite_InsertsAndSavepointsOnACopy(t *testing.T) {
