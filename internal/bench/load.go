@@ -494,7 +494,7 @@ type ProbeResult struct {
 	OK bool `json:"ok"`
 }
 
-// Probe times a scheduled request alone, then while the load repeats. The first p99 of a GET beside mass creates is
+// Probe times a scheduled request alone, then while the load repeats. The p99 of a GET beside mass creates is
 // measured so; see [Fairness] for two sessions of the same calls.
 func Probe(ctx context.Context, o ProbeOptions) (ProbeResult, error) {
 	if o.Rate == 0 {
@@ -544,7 +544,7 @@ func ratio(a, b float64) float64 {
 }
 
 // runScheduled sends rate requests a second for d, each planned start taken by the next free connection, and counts
-// times from the planned start. What is planned but not answered at the end counts as failed: leaving it out would
+// times from the planned start. What is planned but not answered within the grace counts as failed: leaving it out would
 // hide the slowest.
 func (o LoadOptions) runScheduled(ctx context.Context, heads []loadHead, rate float64, d time.Duration) LoadResult {
 	parent := ctx

@@ -68,8 +68,10 @@ func TestLoad_KeepsItsConnectionsAndCounts(t *testing.T) {
 	s := newImitation(t)
 	r, err := Load(t.Context(), LoadOptions{
 		Access: s.access(), Connections: 3, Duration: 150 * time.Millisecond,
-		Request: Request{Method: http.MethodPost, Path: "/api/now/table/incident", Want: http.StatusCreated,
-			Body: func(conn, n int) []byte { return fmt.Appendf(nil, `{"n":"%d-%d"}`, conn, n) }},
+		Request: Request{
+			Method: http.MethodPost, Path: "/api/now/table/incident", Want: http.StatusCreated,
+			Body: func(conn, n int) []byte { return fmt.Appendf(nil, `{"n":"%d-%d"}`, conn, n) },
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -91,8 +93,10 @@ func TestLoad_TellsBadAnswersApart(t *testing.T) {
 		t.Helper()
 		s := newImitation(t)
 		s.single = func(int) (int, string) { return status, body }
-		r, err := Load(t.Context(), LoadOptions{Access: s.access(), Duration: 50 * time.Millisecond,
-			Request: Request{Method: http.MethodGet, Path: endpointPath(1), Check: check}})
+		r, err := Load(t.Context(), LoadOptions{
+			Access: s.access(), Duration: 50 * time.Millisecond,
+			Request: Request{Method: http.MethodGet, Path: endpointPath(1), Check: check},
+		})
 		if err != nil || count(r) == 0 || r.Errors() != count(r) || r.Requests != 0 || len(r.Why) == 0 {
 			t.Errorf("status %d: %+v, %v", status, r, err)
 		}
@@ -146,8 +150,10 @@ func TestBatchOfCreates_IsServed(t *testing.T) {
 	s := newImitation(t)
 	s.item = func(int) (int, string, bool) { return 201, "{}", true }
 	body := BatchOfCreates("incident", 7, func(i int) []byte { return fmt.Appendf(nil, `{"short_description":"%d"}`, i) })
-	r, err := Load(t.Context(), LoadOptions{Access: s.access(), Duration: 50 * time.Millisecond,
-		Request: Request{Method: http.MethodPost, Path: batchPath, Body: func(int, int) []byte { return body }, Check: CheckBatch(7, 201)}})
+	r, err := Load(t.Context(), LoadOptions{
+		Access: s.access(), Duration: 50 * time.Millisecond,
+		Request: Request{Method: http.MethodPost, Path: batchPath, Body: func(int, int) []byte { return body }, Check: CheckBatch(7, 201)},
+	})
 	if err != nil || r.Requests == 0 || r.Errors() != 0 {
 		t.Fatalf("got %+v, %v", r, err)
 	}

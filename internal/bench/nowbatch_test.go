@@ -84,22 +84,38 @@ func TestNowBatch_EveryKindOfBadAnswerFails(t *testing.T) {
 		count  func(c NowBatchCase) int
 		why    string
 	}{
-		{"wrong body", func(s *imitation) { s.single = func(int) (int, string) { return 200, right(21) } }, 1,
-			func(c NowBatchCase) int { return c.Wrong }, `answered "Test API 21"`},
-		{"202 with nothing done", func(s *imitation) { s.single = func(int) (int, string) { return 202, "" } }, 1,
-			func(c NowBatchCase) int { return c.Wrong }, "status 202: (empty body)"},
-		{"no JSON", func(s *imitation) { s.single = func(int) (int, string) { return 200, "<html>" } }, 1,
-			func(c NowBatchCase) int { return c.Wrong }, "<html>"},
-		{"queue full", func(s *imitation) { s.single = func(int) (int, string) { return 429, "full" } }, 1,
-			func(c NowBatchCase) int { return c.Rejected }, "status 429: full"},
-		{"wrong item body", func(s *imitation) { s.item = func(int) (int, string, bool) { return 200, right(21), true } }, 5,
-			func(c NowBatchCase) int { return c.Wrong }, `answered "Test API 21"`},
-		{"item failed", func(s *imitation) { s.item = func(int) (int, string, bool) { return 500, "boom", true } }, 5,
-			func(c NowBatchCase) int { return c.Wrong }, "status 500: boom"},
-		{"item rejected", func(s *imitation) { s.item = func(int) (int, string, bool) { return 429, "full", true } }, 5,
-			func(c NowBatchCase) int { return c.Rejected }, "status 429: full"},
-		{"unserviced", func(s *imitation) { s.item = func(int) (int, string, bool) { return 0, "", false } }, 5,
-			func(c NowBatchCase) int { return c.Wrong }, "was not served (unserviced_requests: [1"},
+		{
+			"wrong body", func(s *imitation) { s.single = func(int) (int, string) { return 200, right(21) } }, 1,
+			func(c NowBatchCase) int { return c.Wrong }, `answered "Test API 21"`,
+		},
+		{
+			"202 with nothing done", func(s *imitation) { s.single = func(int) (int, string) { return 202, "" } }, 1,
+			func(c NowBatchCase) int { return c.Wrong }, "status 202: (empty body)",
+		},
+		{
+			"no JSON", func(s *imitation) { s.single = func(int) (int, string) { return 200, "<html>" } }, 1,
+			func(c NowBatchCase) int { return c.Wrong }, "<html>",
+		},
+		{
+			"queue full", func(s *imitation) { s.single = func(int) (int, string) { return 429, "full" } }, 1,
+			func(c NowBatchCase) int { return c.Rejected }, "status 429: full",
+		},
+		{
+			"wrong item body", func(s *imitation) { s.item = func(int) (int, string, bool) { return 200, right(21), true } }, 5,
+			func(c NowBatchCase) int { return c.Wrong }, `answered "Test API 21"`,
+		},
+		{
+			"item failed", func(s *imitation) { s.item = func(int) (int, string, bool) { return 500, "boom", true } }, 5,
+			func(c NowBatchCase) int { return c.Wrong }, "status 500: boom",
+		},
+		{
+			"item rejected", func(s *imitation) { s.item = func(int) (int, string, bool) { return 429, "full", true } }, 5,
+			func(c NowBatchCase) int { return c.Rejected }, "status 429: full",
+		},
+		{
+			"unserviced", func(s *imitation) { s.item = func(int) (int, string, bool) { return 0, "", false } }, 5,
+			func(c NowBatchCase) int { return c.Wrong }, "was not served (unserviced_requests: [1",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -95,10 +95,14 @@ func (o NowFlood) Ways() []Variant {
 	of := o.withDefaults().BatchOf
 	return []Variant{
 		{Name: waySingly, Profile: "servicenow", Batch: 1},
-		{Name: "remedy 1: 20 waiting per session", Profile: "servicenow", Batch: 1,
-			Settings: map[string]string{SettingSessionWaiting: "20"}},
-		{Name: "remedy 2: and a queue of 1,000", Profile: "servicenow", Batch: 1,
-			Settings: map[string]string{SettingSessionWaiting: "20", SettingAPIIntQueue: "1000"}},
+		{
+			Name: "remedy 1: 20 waiting per session", Profile: "servicenow", Batch: 1,
+			Settings: map[string]string{SettingSessionWaiting: "20"},
+		},
+		{
+			Name: "remedy 2: and a queue of 1,000", Profile: "servicenow", Batch: 1,
+			Settings: map[string]string{SettingSessionWaiting: "20", SettingAPIIntQueue: "1000"},
+		},
 		{Name: wayBatches, Profile: "servicenow", Batch: of},
 		{Name: "auto, singly", Profile: "auto", Batch: 1},
 		{Name: "auto, in batches", Profile: "auto", Batch: of},

@@ -174,8 +174,10 @@ func TestSQLite_ServesOneAndList(t *testing.T) {
 	out, in := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{"-db", newSQLite(t, ddl), "-table", "task", "-columns", "number,caller,note,state",
-			"-ref", "caller=http://h/api/now/table/sys_user/", "serve"}, in, io.Discard)
+		ended <- run(ctx, []string{
+			"-db", newSQLite(t, ddl), "-table", "task", "-columns", "number,caller,note,state",
+			"-ref", "caller=http://h/api/now/table/sys_user/", "serve",
+		}, in, io.Discard)
 	}()
 	base, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
