@@ -154,7 +154,8 @@ func (a *application) reflect(ctx context.Context, tx store.Tx, snap *catalog.Sn
 			return 0, nil
 		}
 	}
-	rows, err := readAll(ctx, tx, snap, t, append([]string{t.Key[0]}, names...), false)
+	const own = 2 // columns before those of m
+	rows, err := readAll(ctx, tx, snap, t, append([]string{t.Key[0], "sys_mod_count"}, names...), false)
 	if err != nil {
 		return 0, err
 	}
@@ -169,7 +170,7 @@ func (a *application) reflect(ctx context.Context, tx store.Tx, snap *catalog.Sn
 	gone := store.DeleteSet{Table: t}
 	for i := range rows.Len() {
 		row := rows.At(i)
-		id := identity(row[1:])
+		id := identity(row[own:])
 		if old[id] != nil { // one is enough
 			gone.Keys = append(gone.Keys, row[:1])
 			continue
@@ -180,7 +181,7 @@ func (a *application) reflect(ctx context.Context, tx store.Tx, snap *catalog.Sn
 		fresh [][]record.Value
 		now   = record.TimeValue(a.Now())
 		by    = text(loadedBy)
-		moved = store.UpdateSet{Table: t, Fields: append(slices.Clone(names), "sys_updated_on", "sys_updated_by")}
+		moved = store.UpdateSet{Table: t, Fields: append(slices.Clone(names), "sys_updated_on", "sys_updated_by", "sys_mod_count")}
 	)
 	for _, want := range m.rows {
 		row := make([]record.Value, len(fields))
@@ -195,8 +196,8 @@ func (a *application) reflect(ctx context.Context, tx store.Tx, snap *catalog.Sn
 		switch {
 		case have == nil:
 			fresh = append(fresh, append(row, text(a.NewID()), now, by, now, by, record.IntValue(0)))
-		case !slices.Equal(have[1:], row):
-			moved.Keys, moved.Rows = append(moved.Keys, have[:1]), append(moved.Rows, append(row, now, by))
+		case !slices.Equal(have[own:], row):
+			moved.Keys, moved.Rows = append(moved.Keys, have[:1]), append(moved.Rows, append(row, now, by, record.IntValue(have[1].N+1)))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(old)) {
