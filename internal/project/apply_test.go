@@ -18,7 +18,9 @@ import (
 	"weir/internal/record"
 	"weir/internal/rule"
 	"weir/internal/store"
+	"weir/internal/store/postgres"
 	"weir/internal/store/sqlite"
+	"weir/internal/store/storetest"
 )
 
 // onEach runs f on each database; open gives a node of its own over the same, at first empty, database.
@@ -27,6 +29,20 @@ func onEach(t *testing.T, f func(t *testing.T, open func() store.Store)) {
 		path := filepath.Join(t.TempDir(), "weir.db")
 		f(t, func() store.Store {
 			st, err := sqlite.Open(t.Context(), sqlite.Options{Path: path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { st.Close() })
+			return st
+		})
+	})
+	t.Run("postgres", func(t *testing.T) {
+		url := storetest.Postgres(t)
+		if url == "" {
+			return // SQLite alone was asked for
+		}
+		f(t, func() store.Store {
+			st, err := postgres.Open(t.Context(), postgres.Options{URL: url, Max: 5})
 			if err != nil {
 				t.Fatal(err)
 			}

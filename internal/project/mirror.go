@@ -27,6 +27,7 @@ type mirrored struct {
 	columns  []string
 	identity int
 	rows     [][]string
+	keys     map[string]string // keys that new records get, by their first column; others get any
 }
 
 // mirror brings the tables that describe the definitions to snap, as far as the project has them: what is missing is
@@ -34,13 +35,10 @@ type mirrored struct {
 // many records it wrote or removed.
 func (a *application) mirror(ctx context.Context, tx store.Tx, snap *catalog.Snapshot) (int, error) {
 	objects, dictionary, choices := a.describe(snap)
-	n, err := a.reflect(ctx, tx, snap, objects)
-	if err != nil {
-		return n, err
-	}
 	if err := a.superClasses(ctx, tx, snap, objects); err != nil {
-		return n, err
+		return 0, err
 	}
+	n := 0
 	for _, m := range []*mirrored{objects, dictionary, choices} {
 		k, err := a.reflect(ctx, tx, snap, m)
 		if n += k; err != nil {
@@ -110,7 +108,7 @@ func (a *application) describe(snap *catalog.Snapshot) (objects, dictionary, cho
 	return objects, dictionary, choices
 }
 
-// superClasses adds the column that refers to the parent's own record, when these are there.
+// superClasses adds the column that refers to the parent's own record, which may be as new as the one that refers to it.
 func (a *application) superClasses(ctx context.Context, tx store.Tx, snap *catalog.Snapshot, objects *mirrored) error {
 	t, err := snap.Table(objectTable)
 	if err != nil || t.Field("super_class") == nil || t.Field("name") == nil || t.SingleKey() == nil {
@@ -120,17 +118,24 @@ func (a *application) superClasses(ctx context.Context, tx store.Tx, snap *catal
 	if err != nil {
 		return err
 	}
-	keys := map[string]string{}
+	objects.keys = map[string]string{}
 	for i := range rows.Len() {
-		keys[rows.At(i)[0].S] = rows.At(i)[1].Text()
+		if name := rows.At(i)[0].S; objects.keys[name] == "" { // reflect keeps the first of several, too
+			objects.keys[name] = rows.At(i)[1].Text()
+		}
 	}
 	objects.columns = append(objects.columns, "super_class")
-	for i, row := range objects.rows {
-		of, err := snap.Table(row[0])
-		if err != nil {
-			return err
+	for _, row := range objects.rows {
+		if objects.keys[row[0]] == "" {
+			objects.keys[row[0]] = a.NewID()
 		}
-		objects.rows[i] = append(row, keys[of.Extends])
+	}
+	for i, row := range objects.rows {
+		parent := ""
+		if of, err := snap.Table(row[0]); err == nil && of.Extends != "" {
+			parent = objects.keys[of.Extends]
+		}
+		objects.rows[i] = append(row, parent)
 	}
 	return nil
 }
@@ -154,7 +159,8 @@ func (a *application) reflect(ctx context.Context, tx store.Tx, snap *catalog.Sn
 			return 0, nil
 		}
 	}
-	rows, err := readAll(ctx, tx, snap, t, append([]string{t.Key[0]}, names...), false)
+	const own = 2 // columns before those of m
+	rows, err := readAll(ctx, tx, snap, t, append([]string{t.Key[0], "sys_mod_count"}, names...), false)
 	if err != nil {
 		return 0, err
 	}
@@ -169,7 +175,7 @@ func (a *application) reflect(ctx context.Context, tx store.Tx, snap *catalog.Sn
 	gone := store.DeleteSet{Table: t}
 	for i := range rows.Len() {
 		row := rows.At(i)
-		id := identity(row[1:])
+		id := identity(row[own:])
 		if old[id] != nil { // one is enough
 			gone.Keys = append(gone.Keys, row[:1])
 			continue
@@ -180,7 +186,7 @@ func (a *application) reflect(ctx context.Context, tx store.Tx, snap *catalog.Sn
 		fresh [][]record.Value
 		now   = record.TimeValue(a.Now())
 		by    = text(loadedBy)
-		moved = store.UpdateSet{Table: t, Fields: append(slices.Clone(names), "sys_updated_on", "sys_updated_by")}
+		moved = store.UpdateSet{Table: t, Fields: append(slices.Clone(names), "sys_updated_on", "sys_updated_by", "sys_mod_count")}
 	)
 	for _, want := range m.rows {
 		row := make([]record.Value, len(fields))
@@ -194,9 +200,13 @@ func (a *application) reflect(ctx context.Context, tx store.Tx, snap *catalog.Sn
 		delete(old, id)
 		switch {
 		case have == nil:
-			fresh = append(fresh, append(row, text(a.NewID()), now, by, now, by, record.IntValue(0)))
-		case !slices.Equal(have[1:], row):
-			moved.Keys, moved.Rows = append(moved.Keys, have[:1]), append(moved.Rows, append(row, now, by))
+			key := m.keys[want[0]]
+			if key == "" {
+				key = a.NewID()
+			}
+			fresh = append(fresh, append(row, text(key), now, by, now, by, record.IntValue(0)))
+		case !slices.Equal(have[own:], row):
+			moved.Keys, moved.Rows = append(moved.Keys, have[:1]), append(moved.Rows, append(row, now, by, record.IntValue(have[1].N+1)))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(old)) {
