@@ -311,8 +311,8 @@ func (r *run) static(op *record.Op, a *record.Actor) *record.Error {
 	if op.Verb == record.List {
 		var bad *record.Error
 		op.Query.Where.Walk("", func(_ string, e *record.Expr) bool {
-			if e.Op == record.Field && e.Path == "hidden" && !a.Has("boss") {
-				bad = record.Errorf(record.Forbidden, "hidden", "")
+			if e.Op == record.Field && strings.HasSuffix(e.Path, "hidden") && !a.Has("boss") {
+				bad = record.Errorf(record.Forbidden, e.Path, "")
 			}
 			return bad == nil
 		})
