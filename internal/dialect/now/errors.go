@@ -163,7 +163,7 @@ func (d *Dialect) Fail(c *dialect.Call, err error, a *wire.Answer) {
 			a.Header.Add("Allow", allow)
 		}
 	}
-	if c.Method == "HEAD" {
+	if w.method == "HEAD" {
 		return
 	}
 	if f.xml() {
