@@ -364,7 +364,7 @@ func (s *staging) insertMany() (*dialect.Exchange, error) {
 		x.Ops = append(x.Ops, s.newSet())
 	}
 	first := len(x.Ops)
-	at := make([]int, 0, len(rows)) // row of each op
+	at := make([]int, 0, len(rows))   // row of each op
 	faults := map[int]*record.Error{} // by row
 	for i, fields := range rows {
 		set, err := s.assign(fields, true)
