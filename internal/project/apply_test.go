@@ -361,7 +361,7 @@ func TestApply_AFaultInDataLeavesNothingOfItsFile(t *testing.T) {
 		f("data/customer.csv", "sys_id,name\nc1,x\nc1,y\n", `data/customer.csv:3: `)
 		f("data/customer.csv", "sys_id,name\nc1,x\nc2\n", `data/customer.csv:3: wrong number of fields`)
 		f("data/customer.csv", "sys_id,name\nc1,this name is longer than allowed\n", `data/customer.csv:2: name: the value is longer than 20 characters`)
-		f("data/customer.csv", "sys_id,sent_by\nc1,nobody\n", "data/customer.csv: ")
+		f("data/customer.csv", "sys_id,sent_by\nc1,nobody\n", "data/customer.csv:")
 		f("data/customer.csv", "", `data/customer.csv:1: the first line names the fields`)
 		f("data/nobody.csv", "a\n1\n", `data/nobody.csv: there is no table nobody`)
 	})
