@@ -3,6 +3,7 @@ package project
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -144,12 +145,14 @@ fields:
 
 func TestApply_DemoLoadsAndReadsBack(t *testing.T) {
 	onEach(t, func(t *testing.T, open func() store.Store) {
+		begin := time.Now()
 		p, err := Read(demo.ITSM())
 		if err != nil {
 			t.Fatal(err)
 		}
+		read := time.Since(begin)
 		st, o := open(), options(t)
-		begin := time.Now()
+		begin = time.Now()
 		r := mustApply(t, st, p, o)
 		first := time.Since(begin)
 		rows := 0
@@ -181,7 +184,7 @@ func TestApply_DemoLoadsAndReadsBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("first apply %v, second %v, load %v", first, second, time.Since(begin))
+		t.Logf("read %v, first apply %v, second %v, load %v", read, first, second, time.Since(begin))
 		if diff := diffSnapshots(r.Snapshot, loaded); diff != "" {
 			t.Errorf("Load differs from Build:\n%s", diff)
 		}
@@ -364,6 +367,34 @@ func TestApply_AFaultInDataLeavesNothingOfItsFile(t *testing.T) {
 		f("data/customer.csv", "sys_id,sent_by\nc1,nobody\n", "data/customer.csv:")
 		f("data/customer.csv", "", `data/customer.csv:1: the first line names the fields`)
 		f("data/nobody.csv", "a\n1\n", `data/nobody.csv: there is no table nobody`)
+	})
+}
+
+func TestApply_LoadsFilesOfSeveralSets(t *testing.T) {
+	const n = 2*setSize + 500
+	files := shop()
+	var csv strings.Builder
+	csv.WriteString("sys_id,name,sent_by\n")
+	for i := range n { // each was sent by the next, who may stand in a later set
+		fmt.Fprintf(&csv, "c%d,n%d,c%d\n", i, i, (i+1)%n)
+	}
+	files["data/customer.csv"] = file(csv.String())
+	p := mustRead(t, files)
+	onEach(t, func(t *testing.T, open func() store.Store) {
+		st := open()
+		r := mustApply(t, st, p, options(t))
+		for _, c := range texts(t, st, r.Snapshot, "customer", "sys_id", "name", "sent_by.name") {
+			var i int
+			if _, err := fmt.Sscanf(c[0], "c%d", &i); err != nil {
+				t.Fatal(err)
+			}
+			if c[1] != fmt.Sprint("n", i) || c[2] != fmt.Sprint("n", (i+1)%n) {
+				t.Fatalf("customer %d reads %q", i, c)
+			}
+		}
+		if r.Loaded[0].Rows != n {
+			t.Errorf("loaded %v", r.Loaded)
+		}
 	})
 }
 

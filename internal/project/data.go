@@ -146,7 +146,7 @@ type sheet struct {
 
 	later   []int // fields that refer to the table itself by a constraint: they are written when all records are there
 	waiting store.UpdateSet
-	waits   []int // their lines
+	waits   []int                    // their lines
 	numbers map[*catalog.Field]int64 // the highest number of each sequence that was seen or given
 	draw    []int                    // fields that the file lacks and a sequence numbers
 }
