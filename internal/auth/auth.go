@@ -88,6 +88,16 @@ func (a *Auth) Forget() {
 	a.tokens.InvalidateAll()
 }
 
+// Close ends the caches' upkeep; nothing may be asked afterwards.
+func (a *Auth) Close() {
+	a.remembered.StopAllGoroutines()
+	a.users.StopAllGoroutines()
+	a.tokens.StopAllGoroutines()
+	a.issued.StopAllGoroutines()
+	a.byUser.by.StopAllGoroutines()
+	a.byAddress.by.StopAllGoroutines()
+}
+
 // Identity is who is calling, and what the answer should tell the client about it.
 type Identity struct {
 	Actor   record.Actor

@@ -11,7 +11,6 @@ import (
 
 	"weir/internal/catalog"
 	"weir/internal/record"
-	"weir/internal/wire"
 )
 
 // The grant types that the token endpoint serves.
@@ -29,7 +28,9 @@ type client struct {
 	grants   []string
 }
 
-func (c *client) may(grant string) bool { return len(c.grants) == 0 || slices.Contains(c.grants, grant) }
+func (c *client) may(grant string) bool {
+	return len(c.grants) == 0 || slices.Contains(c.grants, grant)
+}
 
 // tokenError is an answer of RFC 6749, section 5.2, in the shape that clients of the now dialect know.
 type tokenError struct {
@@ -44,49 +45,47 @@ var (
 	errUnsupported   = &tokenError{http.StatusBadRequest, "unsupported_grant_type", "password, client_credentials and refresh_token are served"}
 )
 
-func (e *tokenError) write(a *wire.Answer) {
-	a.Status = e.status
-	a.Body = append(a.Body[:0], `{"error":`...)
-	a.Body = wire.AppendQuote(a.Body, e.code)
-	a.Body = append(a.Body, `,"error_description":`...)
-	a.Body = wire.AppendQuote(a.Body, e.description)
-	a.Body = append(a.Body, '}')
+// Answer is what the token endpoint says, in JSON.
+type Answer struct {
+	Status int
+	Body   any
+}
+
+func (e *tokenError) answer() *Answer {
+	return &Answer{e.status, struct {
+		Error       string `json:"error"`
+		Description string `json:"error_description"`
+	}{e.code, e.description}}
+}
+
+// tokenAnswer is an answer of RFC 6749, section 5.1, with its fields in the platform's order.
+type tokenAnswer struct {
+	Access  string `json:"access_token"`
+	Refresh string `json:"refresh_token,omitempty"`
+	Scope   string `json:"scope"`
+	Type    string `json:"token_type"`
+	Expires int64  `json:"expires_in"`
 }
 
 // Token answers POST /oauth_token.do: the request with its body, which is a form. An error is what the database or a limit said;
 // whatever is the caller's fault stands in the answer.
-func (a *Auth) Token(ctx context.Context, snap *catalog.Snapshot, r *http.Request, body []byte, out *wire.Answer) error {
-	out.Header.Set("Content-Type", "application/json;charset=UTF-8")
-	out.Header.Set("Cache-Control", "no-store")
-	out.Header.Set("Pragma", "no-cache")
+func (a *Auth) Token(ctx context.Context, snap *catalog.Snapshot, r *http.Request, body []byte) (*Answer, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
-		(&tokenError{http.StatusBadRequest, "invalid_request", "the body must be application/x-www-form-urlencoded"}).write(out)
-		return nil
+		return (&tokenError{http.StatusBadRequest, "invalid_request", "the body must be application/x-www-form-urlencoded"}).answer(), nil
 	}
 	form, err := url.ParseQuery(string(body))
 	if err != nil {
-		(&tokenError{http.StatusBadRequest, "invalid_request", "the form cannot be read"}).write(out)
-		return nil
+		return (&tokenError{http.StatusBadRequest, "invalid_request", "the form cannot be read"}).answer(), nil
 	}
 	t, fault, err := a.token(ctx, snap, r, form)
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case fault != nil:
-		fault.write(out)
-		return nil
+		return fault.answer(), nil
 	}
-	out.Status = http.StatusOK
-	b := append(out.Body[:0], `{"access_token":`...)
-	b = wire.AppendQuote(b, t.access)
-	if t.refresh != "" {
-		b = append(b, `,"refresh_token":`...)
-		b = wire.AppendQuote(b, t.refresh)
-	}
-	b = append(b, `,"scope":"useraccount","token_type":"Bearer","expires_in":`...)
-	b = strconv.AppendInt(b, max(int64(t.expires.Sub(a.now()).Seconds()), 0), 10)
-	out.Body = append(b, '}')
-	return nil
+	left := max(int64(t.expires.Sub(a.now()).Seconds()), 0)
+	return &Answer{http.StatusOK, tokenAnswer{t.access, t.refresh, "useraccount", "Bearer", left}}, nil
 }
 
 func (a *Auth) token(ctx context.Context, snap *catalog.Snapshot, r *http.Request, form url.Values) (*issued, *tokenError, error) {

@@ -51,7 +51,7 @@ func compileExpression(t *catalog.Table, text string) (*expression, error) {
 		return nil, c.err
 	}
 	e.constant = len(e.fields)+len(e.previous)+len(e.changed) == 0
-	e.program, err = expr.Compile(text, expr.Env(map[string]any{}), expr.AllowUndefinedVariables(), expr.Patch(rewriter{}),
+	e.program, err = expr.Compile(text, expr.Env(map[string]any{}), expr.AllowUndefinedVariables(), expr.DisableBuiltin("now"), expr.Patch(rewriter{}),
 		operator("@lt", ordered(func(c int) bool { return c < 0 })), operator("@le", ordered(func(c int) bool { return c <= 0 })),
 		operator("@gt", ordered(func(c int) bool { return c > 0 })), operator("@ge", ordered(func(c int) bool { return c >= 0 })),
 		operator("@add", arithmetic('+')), operator("@sub", arithmetic('-')), operator("@mul", arithmetic('*')),
@@ -122,6 +122,9 @@ func (c *collector) Visit(node *ast.Node) {
 				c.err = fmt.Errorf("lookup: table %s has no matrix %q", c.table.Name, name)
 			}
 		}
+	case *ast.BuiltinNode:
+		// Ours takes the time of the write; the library's own reads the clock and is switched off below.
+		c.e.now = c.e.now || n.Name == "now"
 	case *ast.BinaryNode:
 		if operators[n.Operator] != "" {
 			for _, side := range []ast.Node{n.Left, n.Right} {
