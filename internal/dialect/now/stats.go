@@ -165,13 +165,10 @@ func (s *stats) groupBy(paths []string) error {
 		}
 		s.walks.add(path)
 		if g.kind == reference && s.shown != showValue {
-			named, err := s.snap.Table(last.Field.Reference)
-			if err != nil {
-				return err
+			if shown, f := shownPath(s.snap, s.table, path, last.Field); f != nil {
+				g.named, g.display = f, s.groupIndex(shown)
+				s.walks.add(shown)
 			}
-			g.named = named.Field(named.Display)
-			g.display = s.groupIndex(path + "." + named.Display)
-			s.walks.add(path + "." + named.Display)
 		}
 		s.groups = append(s.groups, g)
 	}
@@ -352,7 +349,7 @@ func (w *statsWriter) result(dst []byte, row []record.Value, n int) []byte {
 	if w.isXML() {
 		dst = append(dst, "<result><stats>"...)
 		if w.count >= 0 {
-			dst = appendElement(dst, "count", func(b []byte) []byte { return w.countText(b, row) })
+			dst = appendElement(dst, "count", func(b []byte) []byte { return wire.AppendXMLText(b, w.countText(row)) })
 		}
 		for _, f := range w.figures {
 			dst = appendElement(dst, f.name, func(b []byte) []byte {
@@ -376,9 +373,8 @@ func (w *statsWriter) result(dst []byte, row []record.Value, n int) []byte {
 	dst = append(dst, `{"stats":{`...)
 	comma := false
 	if w.count >= 0 {
-		dst = append(dst, `"count":"`...)
-		dst = w.countText(dst, row)
-		dst = append(dst, '"')
+		dst = append(dst, `"count":`...)
+		dst = wire.AppendQuote(dst, w.countText(row))
 		comma = true
 	}
 	for _, f := range w.figures {
@@ -420,12 +416,12 @@ func (w *statsWriter) aggregate(row []record.Value, index int) record.Value {
 	return record.Value{}
 }
 
-func (w *statsWriter) countText(dst []byte, row []record.Value) []byte {
+func (w *statsWriter) countText(row []record.Value) string {
 	v := w.aggregate(row, w.count)
 	if v.IsNull() {
-		return append(dst, '0')
+		return "0"
 	}
-	return v.AppendText(dst)
+	return v.Text()
 }
 
 // figureText is an aggregate as text: averages with four decimals, "" when there is nothing to aggregate.
@@ -475,14 +471,14 @@ func (w *statsWriter) groupText(c *column, row []record.Value, display bool) str
 	}
 	v := row[c.value]
 	if display && c.kind == reference {
-		if v.Empty() || c.display >= len(row) {
+		if v.Empty() {
 			return ""
 		}
 		v = referred(c, v, row)
 		if v.Form == record.Text {
 			return v.S
 		}
-		return string(w.text(nil, c.named, v, true))
+		return string(w.text(nil, c.shownField(), v, true))
 	}
 	if s, ok := w.label(c, v, display); ok {
 		return s
