@@ -150,6 +150,8 @@ func (s *Store) session(c *pgx.ConnConfig, params map[string]string) {
 	c.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	p := c.RuntimeParams
 	p["application_name"], p["timezone"], p["datestyle"], p["intervalstyle"] = "weir", "UTC", "ISO", "postgres"
+	// Compiling a statement takes longer than most of ours run, and cannot be canceled: 5 s were seen on a busy machine.
+	p["jit"] = "off"
 	p["bytea_output"], p["extra_float_digits"] = "hex", "1"
 	p["statement_timeout"] = millis(s.opts.Statement)
 	p["lock_timeout"] = millis(s.opts.Lock)
