@@ -1,0 +1,46 @@
+package main
+
+import (
+	"io/fs"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"weir/demo"
+)
+
+func TestData_IsWhatTheGeneratorWrites(t *testing.T) {
+	want, err := generate(demo.ITSM())
+	if err != nil {
+		t.Fatal(err)
+	}
+	committed, err := fs.Glob(demo.ITSM(), "data/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), committed); diff != "" {
+		t.Fatalf("files made (-) and committed (+); run go run ./demo/gen, and delete what it no longer makes:\n%s", diff)
+	}
+	for name, text := range want {
+		got, err := fs.ReadFile(demo.ITSM(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(text), string(got)); diff != "" {
+			t.Errorf("%s is not what go run ./demo/gen makes (-made +committed):\n%.2000s", name, diff)
+		}
+	}
+}
+
+func TestSay_ChoosesOneOfEachList(t *testing.T) {
+	d := newDice("test")
+	seen := make(map[string]bool)
+	for range 100 {
+		seen[say(d, "{a|b} and {c}")] = true
+	}
+	if diff := cmp.Diff(map[string]bool{"a and c": true, "b and c": true}, seen); diff != "" {
+		t.Fatal(diff)
+	}
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// handler answers GET /one/{key} and GET /list?n=25 with the columns as strings, as the Now dialect does.
+func handler(d database, o options) http.Handler {
+	w := newWriter(o)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /one/{key}", func(rw http.ResponseWriter, r *http.Request) {
+		b := buffers.Get().(*[]byte)
+		defer buffers.Put(b)
+		*b = append((*b)[:0], `{"result":`...)
+		found := false
+		err := d.one(r.Context(), r.PathValue("key"), func(values [][]byte) {
+			*b, found = w.append(*b, values), true
+		})
+		*b = append(*b, '}')
+		if err == nil && !found {
+			http.NotFound(rw, r)
+			return
+		}
+		send(rw, *b, err)
+	})
+	mux.HandleFunc("GET /list", func(rw http.ResponseWriter, r *http.Request) {
+		n := 25
+		if s := r.URL.Query().Get("n"); s != "" {
+			var err error
+			if n, err = strconv.Atoi(s); err != nil || n < 1 {
+				http.Error(rw, "n must be a number of rows", http.StatusBadRequest)
+				return
+			}
+		}
+		b := buffers.Get().(*[]byte)
+		defer buffers.Put(b)
+		*b = append((*b)[:0], `{"result":[`...)
+		first := true
+		err := d.list(r.Context(), n, func(values [][]byte) {
+			if !first {
+				*b = append(*b, ',')
+			}
+			*b, first = w.append(*b, values), false
+		})
+		*b = append(*b, `]}`...)
+		send(rw, *b, err)
+	})
+	return mux
+}
+
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+func send(rw http.ResponseWriter, b []byte, err error) {
+	if err != nil {
+		http.Error(rw, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	rw.Header().Set("Content-Type", "application/json;charset=UTF-8")
+	rw.Header().Set("Content-Length", strconv.Itoa(len(b)))
+	rw.Write(b)
+}
+
+// writer holds what of a row's JSON does not change: the names, and the links' beginnings.
+type writer struct {
+	names, links [][]byte
+}
+
+// newWriter prepares the columns; open has replaced an empty list by all of them.
+func newWriter(o options) writer {
+	var w writer
+	for _, c := range o.columns {
+		name, _ := jsontext.AppendQuote(nil, c)
+		w.names = append(w.names, append(name, ':'))
+		w.links = append(w.links, []byte(o.refs[c]))
+	}
+	return w
+}
+
+func (w writer) append(b []byte, values [][]byte) []byte {
+	b = append(b, '{')
+	for i, v := range values {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, w.names[i]...)
+		if len(w.links[i]) == 0 || len(v) == 0 {
+			b, _ = jsontext.AppendQuote(b, v)
+			continue
+		}
+		b = append(b, `{"link":`...)
+		b, _ = jsontext.AppendQuote(b, string(w.links[i])+string(v))
+		b = append(b, `,"value":`...)
+		b, _ = jsontext.AppendQuote(b, v)
+		b = append(b, '}')
+	}
+	return append(b, '}')
+}
