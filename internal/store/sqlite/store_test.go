@@ -304,3 +304,72 @@ func BenchmarkQuery(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRaw is what the driver alone takes for the same: a prepared loop in a transaction, and a row by key.
+func BenchmarkRaw(b *testing.B) {
+	s := open(b, 1)
+	defer s.Close()
+	storetest.Create(b, s, storetest.Snapshot(b))
+	set := people(b, "", 1000)
+	if err := write(b, s, set); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("insert 1000", func(b *testing.B) {
+		for n := 0; b.Loop(); n++ {
+			err := s.writing(b.Context(), func(c *conn) error {
+				p, err := c.prepare(`INSERT INTO person (sys_id, name, email, team, age, score, active, sys_created_on) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)`)
+				if err != nil {
+					return err
+				}
+				defer c.release(p)
+				tx, err := c.db.BeginImmediate()
+				if err != nil {
+					return err
+				}
+				for i := range 1000 {
+					key := fmt.Sprintf("%d-%d", n, i)
+					p.BindText(1, key)
+					p.BindText(2, "a name")
+					p.BindText(3, key)
+					p.BindText(4, "t1")
+					p.BindInt64(5, int64(i))
+					p.BindFloat(6, 1.5)
+					p.BindInt64(7, 1)
+					p.BindText(8, "2026-01-02 03:04:05")
+					if err := p.Exec(); err != nil {
+						return err
+					}
+				}
+				return tx.Commit()
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(b.N)*1000/b.Elapsed().Seconds(), "rows/s")
+	})
+	b.Run("key", func(b *testing.B) {
+		c, err := s.readers.get(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer s.readers.put(c)
+		p, err := c.prepare(`SELECT sys_id, name, email, team, age, score, active, sys_created_on FROM person WHERE sys_id = ?1`)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer c.release(p)
+		for b.Loop() {
+			p.BindText(1, "00000100")
+			if !p.Step() {
+				b.Fatal(p.Err())
+			}
+			for i := range 8 {
+				if len(p.ColumnRawText(i)) == 0 {
+					b.Fatal(i)
+				}
+			}
+			p.Reset()
+		}
+	})
+}
