@@ -287,6 +287,11 @@ func (s *Store) release(conn *pgxpool.Conn) {
 	<-s.slots
 }
 
+// broken reports whether a connection was lost by no doing of the caller.
+func broken(ctx context.Context, conn *pgxpool.Conn) bool {
+	return conn.Conn().IsClosed() && ctx.Err() == nil
+}
+
 // with runs f on a connection.
 func (s *Store) with(ctx context.Context, f func(*pgx.Conn) error) error {
 	conn, err := s.acquire(ctx)
