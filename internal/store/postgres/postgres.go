@@ -97,7 +97,6 @@ type Store struct {
 	waiting  atomic.Int64
 	borrowed atomic.Int64
 	waited   atomic.Int64 // nanoseconds
-
 }
 
 var _ store.Store = (*Store)(nil)

@@ -72,9 +72,18 @@ func things(t testing.TB) *catalog.Snapshot {
 	return mustBuild(t, catalog.TableDef{
 		Name: "thing", Audit: &plain, Key: []string{"id"},
 		Fields: []catalog.FieldDef{
-			{Name: "id", Type: "string"}, {Name: "code", Type: "string", Unique: true}, {Name: "a", Type: "integer"}, {Name: "b", Type: "string"},
-			{Name: "n", Type: "integer"}, {Name: "dec", Type: "decimal"}, {Name: "f", Type: "float"}, {Name: "ok", Type: "boolean"},
-			{Name: "at", Type: "datetime"}, {Name: "day", Type: "date"}, {Name: "raw", Type: "bytes"}, {Name: "dur", Type: "duration"},
+			{Name: "id", Type: "string"},
+			{Name: "code", Type: "string", Unique: true},
+			{Name: "a", Type: "integer"},
+			{Name: "b", Type: "string"},
+			{Name: "n", Type: "integer"},
+			{Name: "dec", Type: "decimal"},
+			{Name: "f", Type: "float"},
+			{Name: "ok", Type: "boolean"},
+			{Name: "at", Type: "datetime"},
+			{Name: "day", Type: "date"},
+			{Name: "raw", Type: "bytes"},
+			{Name: "dur", Type: "duration"},
 		},
 		Uniques: [][]string{{"a", "b"}},
 	})
