@@ -5,6 +5,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
+	"maps"
+	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +17,10 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"weir/demo"
+	"weir/internal/config"
+	"weir/internal/gate"
 )
 
 func TestMain(m *testing.M) {
@@ -146,4 +153,92 @@ func TestOwnNodes_ShareOneDatabaseAndTakeSettings(t *testing.T) {
 	if m := get(targets[1], "/metrics"); !strings.Contains(m, fmt.Sprintf("weir_gate_slots{pool=%q} 4\n", "api_int")) {
 		t.Error("the profile is not in force")
 	}
+}
+
+// TestServe_SettingsAndRateLimitsChangeWhileItRuns drives one node by the table of rate limits, by new settings and by traces.
+func TestServe_SettingsAndRateLimitsChangeWhileItRuns(t *testing.T) {
+	spans := make(chan string, 100)
+	collector := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		spans <- r.URL.Path + " " + string(b)
+	})}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go collector.Serve(l)
+	defer collector.Close()
+
+	e, err := config.Load(config.Sources{Flags: []config.Setting{
+		{Path: "data", Value: t.TempDir()}, {Path: "listen", Value: "127.0.0.1:0"}, {Path: "telemetry.otlp", Value: "http://" + l.Addr().String()},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := newNode(t.Context(), &e.Config, demo.ITSM(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- n.Serve(ctx) }()
+	call := func(method, path, body string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequest(method, "http://"+n.Addrs[0].String()+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.SetBasicAuth("admin", "admin")
+		req.Header.Set("Content-Type", "application/json")
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res
+	}
+	rule := `{"name":"few","api":"Table API","method":"GET","scope":"user","user":"6816f79cc0a8016401c5a33be04be441","limit_per_hour":"1"}`
+	if res := call("POST", "/api/now/table/sys_rate_limit_rules", rule); res.StatusCode != 201 {
+		t.Fatalf("the rule: %d", res.StatusCode)
+	}
+	settings := e.Gate
+	settings.Pools = maps.Clone(settings.Pools)
+	settings.Pools["default"] = gate.PoolConfig{Slots: 7, Queue: 70, Wait: time.Second}
+	n.settings <- settings
+	n.settings <- settings // it is taken when the first one is in force
+	if got := n.gate.Stats().Pools[0].Slots; got != 7 {
+		t.Errorf("%d slots after the change", got)
+	}
+	last := call("GET", "/api/now/v2/table/incident?sysparm_limit=1", "")
+	if last.StatusCode != 200 || last.Header.Get("X-RateLimit-Limit") != "1" {
+		t.Errorf("the first call: %d %v", last.StatusCode, last.Header)
+	}
+	if last = call("GET", "/api/now/table/incident?sysparm_limit=1", ""); last.StatusCode != 429 || last.Header.Get("Retry-After") == "" {
+		t.Errorf("the second call: %d %v", last.StatusCode, last.Header)
+	}
+	if last = call("GET", "/api/now/stats/incident?sysparm_count=true", ""); last.StatusCode != 200 {
+		t.Errorf("another API: %d", last.StatusCode)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if s := <-spans; !strings.HasPrefix(s, "/v1/traces ") || !strings.Contains(s, "GET now/table") || !strings.Contains(s, "weir.queue_ms") {
+		t.Errorf("the spans: %q", s)
+	}
+}
+
+func TestRatePath_TakesTitlesNamesAndPaths(t *testing.T) {
+	f := func(api, resource, want string) {
+		t.Helper()
+		if got := ratePath(api, resource); got != want {
+			t.Errorf("%q %q: %q, want %q", api, resource, got, want)
+		}
+	}
+	f("", "", "")
+	f("Table API", "", "/api/now/table")
+	f("now/table", "", "/api/now/table")
+	f("Import Set API", "", "/api/now/import")
+	f("Table API", "/api/now/table/incident", "/api/now/table/incident")
+	f("/api/snc", "", "/api/snc")
 }

@@ -21,6 +21,7 @@ import (
 	"weir/internal/gate"
 	"weir/internal/project"
 	"weir/internal/record"
+	"weir/internal/script"
 	"weir/internal/server"
 	"weir/internal/store"
 	"weir/internal/store/postgres"
@@ -37,7 +38,11 @@ type node struct {
 	auth    *auth.Auth
 	gate    *gate.Gate
 	server  *server.Server
+	tracer  *tracer // nil unless telemetry.otlp is set
 	log     *slog.Logger
+
+	base     gate.Config      // the gate's settings as they were read
+	settings chan gate.Config // new ones, while it serves
 }
 
 // openStore opens the database that the settings name.
@@ -62,7 +67,7 @@ func openStore(ctx context.Context, c *config.Config) (store.Store, error) {
 
 // newNode opens the database, applies the project and opens the listeners; Serve answers.
 func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logger) (n *node, err error) {
-	n = &node{log: log}
+	n = &node{log: log, base: c.Gate, settings: make(chan gate.Config)}
 	defer func() {
 		if err != nil {
 			n.close()
@@ -73,9 +78,22 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 	}
 	options := c.Engine
 	options.Hash = auth.Hash
+	front := now.New(c.Now)
+	scripts := script.New(script.Options{
+		Config: c.Script, ParseQuery: front.ParseQuery, Log: log,
+		Permit: func(ctx context.Context, user string) (func(), error) {
+			slot, err := n.gate.Scripts.Acquire(ctx, user)
+			if err != nil {
+				return nil, record.Errorf(record.Busy, "", "%v", err)
+			}
+			return slot.Release, nil
+		},
+	})
+	options.Invoker = scripts
 	if n.engine, err = engine.New(n.store, options); err != nil {
 		return n, usageError{err}
 	}
+	scripts.SetData(n.engine)
 	report, err := apply(ctx, n.store, folder, false, log)
 	if err != nil {
 		return n, err
@@ -101,16 +119,22 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 	if err = n.demoLoginStaysHome(ctx, c, snap); err != nil {
 		return n, err
 	}
-	front := now.New(c.Now)
 	snapshot := func(context.Context) (*catalog.Snapshot, error) { return n.catalog.Snapshot(), nil }
 	if !c.Cache.Metadata {
 		snapshot = project.Uncached(n.store)
 	}
 	mux := &dialect.Mux{}
 	mux.Handle("/api/", front)
+	var traced func(*server.Visit)
+	if c.Telemetry.OTLP != "" {
+		if n.tracer, err = newTracer(ctx, c.Telemetry, c.Name); err != nil {
+			return n, usageError{err}
+		}
+		traced = n.tracer.visit
+	}
 	n.server, err = server.New(server.Options{
 		Config: c.Server(), Gate: n.gate, Auth: n.auth, Exec: n.engine, Mux: mux, Fallback: front,
-		Snapshot: snapshot, Ready: n.ready, Pool: n.store.Stats, Log: log,
+		Snapshot: snapshot, Ready: n.ready, Pool: n.store.Stats, Trace: traced, Log: log,
 	})
 	if err != nil {
 		return n, usageError{err}
@@ -167,6 +191,7 @@ func (n *node) Serve(ctx context.Context) error {
 		}
 	})
 	work.Go(func() { n.trimTokens(background) })
+	work.Go(func() { n.followGate(background, n.base) })
 	err := n.server.Serve(ctx)
 	stop()
 	work.Wait()
@@ -200,8 +225,11 @@ func (n *node) close() error {
 		n.auth.Close()
 	}
 	var err error
+	if n.tracer != nil {
+		err = n.tracer.close()
+	}
 	if n.engine != nil {
-		err = n.engine.Close()
+		err = errors.Join(err, n.engine.Close())
 	}
 	if n.store != nil {
 		err = errors.Join(err, n.store.Close())

@@ -311,7 +311,7 @@ func (r *run) unit(ctx context.Context, list []int, ordered bool) {
 	for _, i := range list {
 		n += len(r.work[i].exchange.Ops)
 	}
-	u := record.Unit{Version: r.Snapshot.Version, Ops: make([]record.Op, 0, n), Actors: []record.Actor{r.outer.Actor}, Ordered: ordered}
+	u := record.Unit{Version: r.Snapshot.Version, Ops: make([]record.Op, 0, n), Actors: []record.Actor{r.outer.Actor}, Ordered: ordered, Parallel: r.Config.Parallel}
 	if r.Serial {
 		u.Parallel = 1
 	}

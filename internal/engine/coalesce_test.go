@@ -225,3 +225,26 @@ func TestWrite_DeadlockIsTriedAgainABoundedNumberOfTimes(t *testing.T) {
 		want(t, b.must(list("dept", nil, "name")), "ok a / b")
 	})
 }
+
+func TestUpsert_RequestsThatMeetMakeOneRecord(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		b := newBench(t, s, engine.Options{Retries: 20})
+		var wg sync.WaitGroup
+		for i := range 24 {
+			wg.Go(func() {
+				// Every other request by a derived record, so that both ways are taken.
+				op := insert("incident", "", "title", fmt.Sprint(i), "ci_name", fmt.Sprint("srv", i%3))
+				if i%2 == 0 {
+					op = record.Op{Verb: record.Upsert, Table: "ci", Match: []string{"name"}, Set: set("name", fmt.Sprint("srv", i%3), "seen", "x")}
+				}
+				if o := b.do(enginetest.Admin, op)[0]; o.Err != nil {
+					t.Errorf("%d: %v", i, o.Err)
+				}
+			})
+		}
+		wg.Wait()
+		want(t, b.must(record.Op{
+			Verb: record.List, Table: "ci", Return: []string{"name"}, Query: &record.Query{Limit: -1, Sort: []record.Sort{{Path: "name"}}},
+		}), "ok srv0 / srv1 / srv2")
+	})
+}

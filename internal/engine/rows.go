@@ -313,6 +313,9 @@ func (w *writer) insertSet(ctx context.Context, info *tableInfo, fields []*catal
 	}
 	for i, p := range list {
 		if written.Errs != nil && written.Errs[i] != nil {
+			if err := w.raced(ctx, p.t); err != nil {
+				return err
+			}
 			w.fail(p.t, written.Errs[i])
 			continue
 		}
