@@ -360,7 +360,7 @@ func shift(ops []record.Op, first, groups int, key string) int {
 			op.Group += groups
 			used = max(used, op.Group)
 		}
-		if key != "" && op.Token == "" && (op.Verb.Writes() || op.Verb == record.Invoke) {
+		if key != "" && op.Token == "" && op.Verb.Writes() {
 			op.Token = key + "/" + strconv.Itoa(k)
 		}
 		if first == 0 {
