@@ -23,6 +23,7 @@ import (
 	"weir/internal/record"
 	"weir/internal/server"
 	"weir/internal/store"
+	"weir/internal/store/postgres"
 	"weir/internal/store/sqlite"
 )
 
@@ -54,7 +55,9 @@ func openStore(ctx context.Context, c *config.Config) (store.Store, error) {
 			Path: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait, Statement: c.Database.StatementTimeout,
 		})
 	}
-	return nil, fmt.Errorf("database %s is not there yet", kind)
+	return postgres.Open(ctx, postgres.Options{
+		URL: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait, Statement: c.Database.StatementTimeout, Lock: c.Database.LockTimeout,
+	})
 }
 
 // newNode opens the database, applies the project and opens the listeners; Serve answers.
