@@ -18,8 +18,11 @@ func snapshot(t testing.TB) (*catalog.Snapshot, *catalog.Table) {
 	s, err := catalog.Build(1, catalog.Definitions{Tables: []catalog.TableDef{
 		{Name: "team", Audit: &no, Key: []string{"id"}, Fields: []catalog.FieldDef{{Name: "id", Type: "guid"}, {Name: "name", Type: "string"}}},
 		{Name: `person`, Stored: `od"d`, Audit: &no, Key: []string{"id"}, Fields: []catalog.FieldDef{
-			{Name: "id", Type: "guid"}, {Name: "name", Type: "string", Column: `na"me`}, {Name: "team", Type: "reference", Reference: "team"},
-			{Name: "age", Type: "integer"}, {Name: "uid", Type: "string", Native: "uuid"},
+			{Name: "id", Type: "guid"},
+			{Name: "name", Type: "string", Column: `na"me`},
+			{Name: "team", Type: "reference", Reference: "team"},
+			{Name: "age", Type: "integer"},
+			{Name: "uid", Type: "string", Native: "uuid"},
 		}},
 	}})
 	if err != nil {

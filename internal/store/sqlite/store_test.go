@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -193,7 +194,7 @@ func TestPool_ServesInTheOrderOfAsking(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 5 {
 		for s.writer.stats().Waiting != i {
-			time.Sleep(time.Millisecond) // until the one before stands in line
+			runtime.Gosched() // until the one before stands in line
 		}
 		wg.Go(func() {
 			tx, err := s.Begin(t.Context())
@@ -208,7 +209,7 @@ func TestPool_ServesInTheOrderOfAsking(t *testing.T) {
 		})
 	}
 	for s.writer.stats().Waiting != 5 {
-		time.Sleep(time.Millisecond)
+		runtime.Gosched()
 	}
 	// One who leaves the line does not hold it up.
 	ctx, cancel := context.WithCancel(t.Context())
