@@ -162,9 +162,10 @@ func describe(u *record.Unit) string {
 
 // generator draws units over few records and few values, so that ops meet.
 type generator struct {
-	rt    *rapid.T
-	drawn int
-	u     *record.Unit
+	rt     *rapid.T
+	drawn  int
+	u      *record.Unit
+	moving bool // unique values move between records
 }
 
 // n is a number below limit, all equally likely: rapid's own ranges prefer small ones.
@@ -190,6 +191,7 @@ func (g *generator) unit() *record.Unit {
 		g.u.Ordered, g.u.StopOnError = true, true
 	}
 	verbs, tables := g.theme()
+	g.moving = len(verbs) == 1 && verbs[0] == record.Update && g.n(2) == 0
 	group, left := 0, 0
 	most := pick(g, 4, 8, 12, 40)
 	for range 1 + g.n(most) {
@@ -385,7 +387,7 @@ func (g *generator) values(op *record.Op) {
 		if g.n(2) == 0 {
 			always("owner", pick(g, "beth", "agent", ""))
 		}
-		if op.Verb == record.Upsert || g.n(4) == 0 {
+		if op.Verb == record.Upsert || g.moving || g.n(4) == 0 {
 			always("code", fmt.Sprintf("c%d", g.n(4)))
 		}
 		add("hidden", fmt.Sprintf("h%d", g.n(2)), 6)
@@ -403,6 +405,9 @@ func (g *generator) values(op *record.Op) {
 		add("task", g.keyOrRef("task"), 2)
 		if g.n(2) == 0 {
 			always("blocker", g.keyOrRef("task"))
+		}
+		if g.n(2) == 0 {
+			always("after", g.keyOrRef("step"))
 		}
 		always("text", fmt.Sprintf("s%d", g.n(3)))
 	case "item":
