@@ -44,6 +44,8 @@ func TestLaw_FusionIsUnobservable(t *testing.T) {
 						u = furnish()
 					case i%5 == 1:
 						u = g.moves()
+					case i%5 == 2:
+						u = g.chain()
 					}
 					want := model.Execute(u)
 					seen.unit(u, want)
@@ -165,7 +167,7 @@ func describe(u *record.Unit) string {
 
 // generator draws units over few records and few values, so that ops meet.
 type generator struct {
-	rt     *rapid.T
+	rt    *rapid.T
 	drawn int
 	u     *record.Unit
 }
@@ -217,6 +219,19 @@ func (g *generator) moves() *record.Unit {
 		op := update("task", id(n), "code", fmt.Sprintf("c%d", g.n(4)))
 		if g.n(3) == 0 {
 			op.Set = set("code", "", "prio", g.n(7))
+		}
+		u.Ops = append(u.Ops, op)
+	}
+	return u
+}
+
+// chain is a unit of steps whose rule reads the other steps: each sees what the ones before it wrote.
+func (g *generator) chain() *record.Unit {
+	u := &record.Unit{Actors: actors}
+	for _, n := range rapid.Permutation([]int{30, 31, 32}).Draw(g.rt, "order") {
+		op := update("step", id(n), "text", fmt.Sprintf("s%d", g.n(9)), "after", "")
+		if g.n(3) > 0 {
+			op.Set = set("after", id(30+g.n(3)))
 		}
 		u.Ops = append(u.Ops, op)
 	}
