@@ -97,7 +97,6 @@ type Store struct {
 	waiting  atomic.Int64
 	borrowed atomic.Int64
 	waited   atomic.Int64 // nanoseconds
-
 }
 
 var _ store.Store = (*Store)(nil)
@@ -142,7 +141,16 @@ func (s *Store) config(maxConns, minConns int, params map[string]string) *pgxpoo
 	c.ConnConfig.BuildContextWatcherHandler = func(pg *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: pg, DeadlineDelay: 5 * time.Second}
 	}
+	c.AfterConnect = hideSystem
 	return c
+}
+
+// hideSystem takes weir's own schema out of the search path, where it would be for a login of the same name: tables of
+// definitions are never found there.
+func hideSystem(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `SELECT set_config('search_path', coalesce(string_agg(quote_ident(s), ', ' ORDER BY n), ''), false)
+		FROM unnest(current_schemas(false)) WITH ORDINALITY u(s, n) WHERE s <> $1`, pgx.QueryExecModeExec, catalog.SystemSchema)
+	return err
 }
 
 func (s *Store) session(c *pgx.ConnConfig, params map[string]string) {
@@ -150,6 +158,8 @@ func (s *Store) session(c *pgx.ConnConfig, params map[string]string) {
 	c.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	p := c.RuntimeParams
 	p["application_name"], p["timezone"], p["datestyle"], p["intervalstyle"] = "weir", "UTC", "ISO", "postgres"
+	// Compiling a statement takes longer than most of ours run, and cannot be canceled: 5 s were seen on a busy machine.
+	p["jit"] = "off"
 	p["bytea_output"], p["extra_float_digits"] = "hex", "1"
 	p["statement_timeout"] = millis(s.opts.Statement)
 	p["lock_timeout"] = millis(s.opts.Lock)
@@ -266,9 +276,19 @@ func (s *Store) wait(ctx context.Context) error {
 	}
 }
 
+// release gives a connection back. One that broke meanwhile tells that the others are likely broken too, as after a
+// restart of the server: the idle ones are dropped before somebody else meets them.
 func (s *Store) release(conn *pgxpool.Conn) {
+	if conn.Conn().IsClosed() {
+		s.pool.Reset()
+	}
 	conn.Release()
 	<-s.slots
+}
+
+// broken reports whether a connection was lost by no doing of the caller.
+func broken(ctx context.Context, conn *pgxpool.Conn) bool {
+	return conn.Conn().IsClosed() && ctx.Err() == nil
 }
 
 // with runs f on a connection.

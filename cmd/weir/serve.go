@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"weir/internal/config"
+	"weir/internal/server"
+)
+
+type serveCommand struct {
+	settings `embed:""`
+}
+
+// Help is the command's longer help.
+func (serveCommand) Help() string {
+	return `Opens the database (SQLite in --data unless --db says otherwise), applies the project and answers until SIGTERM or SIGINT. Then it finishes every request that it has accepted.
+
+Examples:
+  weir serve
+  weir serve ./project --listen 127.0.0.1:9000
+  weir serve ./project --db postgres://weir@127.0.0.1/weir
+  weir serve --profile servicenow --set gate.session.waiting=20
+
+Beside the API it answers /healthz, /readyz and /metrics. SIGHUP reads the settings again and puts those of the gate in force.`
+}
+
+// Run serves until the context ends.
+func (c *serveCommand) Run(ctx context.Context, s streams) error {
+	e, err := c.load()
+	if err != nil {
+		return err
+	}
+	folder, isDemo := c.folder()
+	n, err := newNode(ctx, &e.Config, folder, newLog(s.err, e.Log))
+	if err != nil {
+		return err
+	}
+	greet(s.out, &e.Config, n, isDemo)
+	stop := c.reloads(ctx, n)
+	defer stop()
+	return n.Serve(ctx)
+}
+
+// reloads reads the settings again at every SIGHUP and puts those of the gate in force; the others need a new start.
+func (c *serveCommand) reloads(ctx context.Context, n *node) (stop func()) {
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, syscall.SIGHUP)
+	ctx, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	work.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-again:
+			}
+			e, err := c.load()
+			if err != nil {
+				n.log.Error("the settings stay as they were", "error", err.Error())
+				continue
+			}
+			select {
+			case n.settings <- e.Gate:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() {
+		signal.Stop(again)
+		cancel()
+		work.Wait()
+	}
+}
+
+// newLog writes to w as the settings say.
+func newLog(w io.Writer, c server.Log) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.Level)) // checked with the settings
+	options := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// greet says where the server is, and what to try.
+func greet(w io.Writer, c *config.Config, n *node, isDemo bool) {
+	scheme, insecure := "http", ""
+	if c.TLS.Self || c.TLS.Cert != "" {
+		scheme = "https"
+	}
+	if c.TLS.Self {
+		insecure = "-k "
+	}
+	for _, a := range n.Addrs {
+		fmt.Fprintf(w, "weir serves %s at %s://%s\n", c.Name, scheme, a)
+	}
+	if !isDemo {
+		return
+	}
+	at := scheme + "://" + n.Addrs[0].String()
+	fmt.Fprintf(w, `login: admin / admin (from this machine only)
+
+Try:
+  curl %[2]s-u admin:admin '%[1]s/api/now/table/incident?sysparm_limit=2&sysparm_fields=number,short_description,caller_id.name'
+  curl %[2]s-u admin:admin -H 'Content-Type: application/json' -d '{"short_description":"disk full","urgency":"1","impact":"1"}' '%[1]s/api/now/table/incident?sysparm_fields=number,priority'
+  curl %[2]s-u admin:admin '%[1]s/api/now/stats/incident?sysparm_count=true&sysparm_group_by=priority'
+`, at, insecure)
+}
