@@ -23,6 +23,7 @@ import (
 	"weir/internal/record"
 	"weir/internal/server"
 	"weir/internal/store"
+	"weir/internal/store/postgres"
 	"weir/internal/store/sqlite"
 )
 
@@ -49,8 +50,7 @@ func openStore(ctx context.Context, c *config.Config) (store.Store, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	switch kind {
-	case "sqlite":
+	if kind == "sqlite" {
 		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
 			return nil, err
 		}
@@ -58,7 +58,10 @@ func openStore(ctx context.Context, c *config.Config) (store.Store, error) {
 			Path: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait, Statement: c.Database.StatementTimeout,
 		})
 	}
-	return nil, fmt.Errorf("database %s is not there yet", kind)
+	return postgres.Open(ctx, postgres.Options{
+		URL: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait,
+		Statement: c.Database.StatementTimeout, Lock: c.Database.LockTimeout,
+	})
 }
 
 // newNode opens the database, applies the project and opens the listeners; Serve answers.
