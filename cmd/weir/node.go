@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -80,9 +81,17 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 	if n.engine, err = engine.New(n.store, options); err != nil {
 		return n, usageError{err}
 	}
-	report, err := apply(ctx, n.store, folder, false, log)
+	report, err := apply(ctx, n.store, folder, false, nil)
 	if err != nil {
 		return n, err
+	}
+	if report.Changed || len(report.Loaded) > 0 {
+		records := 0
+		for _, l := range report.Loaded {
+			records += l.Rows
+		}
+		log.Info("project applied", "version", report.Snapshot.Version, "schema_changes", len(report.Schema), "records_loaded", records)
+		debug.FreeOSMemory() // loading data takes many times what serving does
 	}
 	snap := report.Snapshot
 	n.catalog = catalog.New(snap)
