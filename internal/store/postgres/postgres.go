@@ -97,7 +97,6 @@ type Store struct {
 	waiting  atomic.Int64
 	borrowed atomic.Int64
 	waited   atomic.Int64 // nanoseconds
-
 }
 
 var _ store.Store = (*Store)(nil)
@@ -277,9 +276,19 @@ func (s *Store) wait(ctx context.Context) error {
 	}
 }
 
+// release gives a connection back. One that broke meanwhile tells that the others are likely broken too, as after a
+// restart of the server: the idle ones are dropped before somebody else meets them.
 func (s *Store) release(conn *pgxpool.Conn) {
+	if conn.Conn().IsClosed() {
+		s.pool.Reset()
+	}
 	conn.Release()
 	<-s.slots
+}
+
+// broken reports whether a connection was lost by no doing of the caller.
+func broken(ctx context.Context, conn *pgxpool.Conn) bool {
+	return conn.Conn().IsClosed() && ctx.Err() == nil
 }
 
 // with runs f on a connection.
