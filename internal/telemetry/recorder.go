@@ -29,6 +29,7 @@ func (l Layer) String() string { return layerNames[l] }
 
 // Recorder is where the time of one request went. Times are nanoseconds.
 type Recorder struct {
+	ID    string // names the request in the answer and the log
 	Begin time.Time
 
 	self  [numLayers]atomic.Int64

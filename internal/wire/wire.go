@@ -58,6 +58,9 @@ type Answer struct {
 	Header Header
 	Body   []byte
 	Flush  func(*Answer) error
+	// Err says that the answer could not be completed after part of it was sent. The connection must then be broken: an
+	// answer that ends in order would pass for a whole one.
+	Err error
 }
 
 // FlushAt is the size beyond which a streamed answer is sent in pieces.

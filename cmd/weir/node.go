@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"weir/internal/auth"
+	"weir/internal/catalog"
+	"weir/internal/config"
+	"weir/internal/dialect"
+	"weir/internal/dialect/now"
+	"weir/internal/engine"
+	"weir/internal/gate"
+	"weir/internal/record"
+	"weir/internal/server"
+	"weir/internal/store"
+	"weir/internal/store/sqlite"
+)
+
+// node is one server with everything it stands on.
+type node struct {
+	Addrs []net.Addr
+
+	store   store.Store
+	engine  *engine.Engine
+	catalog *catalog.Catalog
+	auth    *auth.Auth
+	gate    *gate.Gate
+	server  *server.Server
+	log     *slog.Logger
+}
+
+// openStore opens the database that the settings name.
+func openStore(ctx context.Context, c *config.Config) (store.Store, error) {
+	kind, at, err := c.Where()
+	if err != nil {
+		return nil, usageError{err}
+	}
+	switch kind {
+	case "sqlite":
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			return nil, err
+		}
+		return sqlite.Open(ctx, sqlite.Options{
+			Path: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait, Statement: c.Database.StatementTimeout,
+		})
+	}
+	return nil, fmt.Errorf("database %s is not there yet", kind)
+}
+
+// newNode opens the database, applies the project and opens the listeners; Serve answers.
+func newNode(ctx context.Context, c *config.Config, project fs.FS, log *slog.Logger) (n *node, err error) {
+	n = &node{log: log}
+	defer func() {
+		if err != nil {
+			n.close()
+		}
+	}()
+	if n.store, err = openStore(ctx, c); err != nil {
+		return n, err
+	}
+	options := c.Engine
+	options.Hash = auth.Hash
+	if n.engine, err = engine.New(n.store, options); err != nil {
+		return n, usageError{err}
+	}
+	snap, err := bootstrap(ctx, project, n.store, n.engine)
+	if err != nil {
+		return n, err
+	}
+	n.catalog = catalog.New(snap)
+	if n.gate, err = gate.New(c.Gate); err != nil {
+		return n, usageError{err}
+	}
+	n.auth, err = auth.New(c.Auth, auth.Options{
+		Data: n.store,
+		Permit: func(ctx context.Context, user string) (func(), error) {
+			slot, err := n.gate.Hashing.Acquire(ctx, user)
+			if err != nil {
+				return nil, record.Errorf(record.Busy, "", "%v", err)
+			}
+			return slot.Release, nil
+		},
+	})
+	if err != nil {
+		return n, usageError{err}
+	}
+	if err = n.demoLoginStaysHome(ctx, c, snap); err != nil {
+		return n, err
+	}
+	front := now.New(c.Now)
+	mux := &dialect.Mux{}
+	mux.Handle("/api/", front)
+	n.server, err = server.New(server.Options{
+		Config: c.Server(), Gate: n.gate, Auth: n.auth, Exec: n.engine, Mux: mux, Fallback: front,
+		Snapshot: func(context.Context) (*catalog.Snapshot, error) { return n.catalog.Snapshot(), nil },
+		Ready:    n.ready, Pool: n.store.Stats, Log: log,
+	})
+	if err != nil {
+		return n, usageError{err}
+	}
+	n.Addrs, err = n.server.Listen()
+	return n, err
+}
+
+// demoLoginStaysHome refuses to listen beyond this machine while the login that everybody knows still works.
+func (n *node) demoLoginStaysHome(ctx context.Context, c *config.Config, snap *catalog.Snapshot) error {
+	for _, at := range c.Listen {
+		if auth.LoopbackHost(at) {
+			continue
+		}
+		open, err := n.auth.DemoLogin(ctx, snap)
+		if err != nil {
+			return err
+		}
+		if open {
+			return usageError{fmt.Errorf("listen %s: admin still has the demo's password, which everybody knows; "+
+				"change it first: weir serve on 127.0.0.1, then PATCH user_password of admin in sys_user", at)}
+		}
+	}
+	return nil
+}
+
+// ready asks the database for one record of weir's own.
+func (n *node) ready(ctx context.Context) error {
+	sys := catalog.System()
+	t, err := sys.Table("project")
+	if err != nil {
+		return err
+	}
+	res, err := n.store.Query(ctx, &store.Read{Snapshot: sys, Table: t, Fields: []string{"version"}, Query: &record.Query{Limit: 1}})
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	return res.Materialise(1 << 10)
+}
+
+// Serve answers requests until ctx ends, finishes those it has accepted, and closes everything.
+func (n *node) Serve(ctx context.Context) error {
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var work sync.WaitGroup
+	work.Go(func() {
+		if err := n.store.Watch(background, n.auth.Forget); err != nil && background.Err() == nil {
+			n.log.Error("changes made by other nodes are not seen any more", "error", err.Error())
+		}
+	})
+	work.Go(func() { n.trimTokens(background) })
+	err := n.server.Serve(ctx)
+	stop()
+	work.Wait()
+	return errors.Join(err, n.close())
+}
+
+// trimTokens removes expired tokens now and then.
+func (n *node) trimTokens(ctx context.Context) {
+	tick := time.NewTicker(10 * time.Minute)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for {
+			gone, err := n.auth.Trim(ctx)
+			if err != nil && ctx.Err() == nil {
+				n.log.Warn("expired tokens could not be removed", "error", err.Error())
+			}
+			if err != nil || gone == 0 {
+				break
+			}
+		}
+	}
+}
+
+func (n *node) close() error {
+	if n.auth != nil {
+		n.auth.Close()
+	}
+	var err error
+	if n.engine != nil {
+		err = n.engine.Close()
+	}
+	if n.store != nil {
+		err = errors.Join(err, n.store.Close())
+	}
+	return err
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"weir/internal/config"
+	"weir/internal/server"
+)
+
+type serveCommand struct {
+	settings `embed:""`
+}
+
+// Help is the command's longer help.
+func (serveCommand) Help() string {
+	return `Opens the database (SQLite in --data unless --db says otherwise), applies the project and answers until SIGTERM or SIGINT. Then it finishes every request that it has accepted.
+
+Examples:
+  weir serve
+  weir serve ./project --listen 127.0.0.1:9000
+  weir serve ./project --db postgres://weir@127.0.0.1/weir
+  weir serve --profile servicenow --set gate.session.waiting=20
+
+Beside the API it answers /healthz, /readyz and /metrics.`
+}
+
+// Run serves until the context ends.
+func (c *serveCommand) Run(ctx context.Context, s streams) error {
+	e, err := c.load()
+	if err != nil {
+		return err
+	}
+	project, isDemo := c.folder()
+	n, err := newNode(ctx, &e.Config, project, newLog(s.err, e.Log))
+	if err != nil {
+		return err
+	}
+	greet(s.out, &e.Config, n, isDemo)
+	return n.Serve(ctx)
+}
+
+// newLog writes to w as the settings say.
+func newLog(w io.Writer, c server.Log) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.Level)) // checked with the settings
+	options := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// greet says where the server is, and what to try.
+func greet(w io.Writer, c *config.Config, n *node, isDemo bool) {
+	scheme, insecure := "http", ""
+	if c.TLS.Self || c.TLS.Cert != "" {
+		scheme = "https"
+	}
+	if c.TLS.Self {
+		insecure = "-k "
+	}
+	for _, a := range n.Addrs {
+		fmt.Fprintf(w, "weir serves %s at %s://%s\n", c.Name, scheme, a)
+	}
+	if !isDemo {
+		return
+	}
+	at := scheme + "://" + n.Addrs[0].String()
+	fmt.Fprintf(w, `login: admin / admin (from this machine only)
+
+Try:
+  curl %[2]s-u admin:admin '%[1]s/api/now/table/incident?sysparm_limit=2&sysparm_fields=number,short_description,caller_id.name'
+  curl %[2]s-u admin:admin -H 'Content-Type: application/json' -d '{"short_description":"disk full","urgency":"1","impact":"1"}' '%[1]s/api/now/table/incident?sysparm_fields=number,priority'
+  curl %[2]s-u admin:admin '%[1]s/api/now/stats/incident?sysparm_count=true&sysparm_group_by=priority'
+`, at, insecure)
+}

@@ -1,0 +1,44 @@
+package dialect
+
+import (
+	"context"
+	"time"
+
+	"weir/internal/catalog"
+	"weir/internal/wire"
+)
+
+// Batcher is a [Dialect] whose protocol has batches: one call that carries many. The server asks IsBatch before admission, so that
+// routes may treat batches apart, and calls Batch inside the slot instead of Decode.
+type Batcher interface {
+	Dialect
+	// IsBatch reports, from method and path alone, whether the call is a batch.
+	IsBatch(method, path string) bool
+	// Batch runs all items of the call and writes the whole answer, faults of the call included. The records are in the
+	// order of the items and feed the transaction log.
+	Batch(ctx context.Context, b *BatchRun, c *Call, a *wire.Answer) []ItemRecord
+}
+
+// BatchRun is what a batch works with. It belongs to one request.
+type BatchRun struct {
+	Snapshot *catalog.Snapshot
+	Exec     Executor
+	Mux      *Mux // finds the dialect of each item
+	// Serial asks to run the items one after another in the order given (gate.serial_batch).
+	Serial bool
+	// Public makes of an error what a client may see: an Internal is logged once, and its text names the log line. What comes
+	// from Exec has been through it.
+	Public func(error) error
+}
+
+// ItemRecord is what became of one item of a batch, and where its time went.
+type ItemRecord struct {
+	ID, Method, URL string
+	Status          int
+	Start, Time     time.Duration // since the batch began; how long
+	SQL             time.Duration
+	SQLCount        int
+	Rows            int
+	Bytes           int // of the answer's body
+	Unserviced      bool
+}

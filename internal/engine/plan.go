@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"slices"
+	"strings"
+
+	"weir/internal/record"
+)
+
+// set is ops of one verb on one table that run as one statement.
+type set struct {
+	verb  record.Verb
+	wave  int
+	tasks []*task
+	ids   map[string]bool // of the records at hand, when there are several tasks
+}
+
+// last is what has happened to one stored table so far in a plan.
+type last struct {
+	read, write int // waves, -1: none
+	set         *set
+}
+
+// plan lays the ops of atoms into waves of sets. An op comes after every earlier op whose footprint it meets with one of
+// them writing, and after those whose outcome it needs; it joins the set of the last write of its table when the two
+// cannot see each other.
+func plan(atoms []*atom) [][]*set {
+	var p planner
+	for _, a := range atoms {
+		for _, t := range a.tasks {
+			p.add(t)
+		}
+	}
+	for _, wave := range p.waves {
+		for _, s := range wave {
+			if len(s.tasks) > 1 && (s.verb == record.Update || s.verb == record.Delete) {
+				// Key order is lock order: two units that update the same records cannot wait for each other.
+				slices.SortStableFunc(s.tasks, func(a, b *task) int { return strings.Compare(a.id, b.id) })
+			}
+		}
+	}
+	return p.waves
+}
+
+type planner struct {
+	waves  [][]*set
+	tables map[int]*last
+	wave   map[int]int // by op
+}
+
+func (p *planner) add(t *task) {
+	if p.tables == nil {
+		p.tables, p.wave = map[int]*last{}, map[int]int{}
+	}
+	at := 0
+	for _, d := range t.deps {
+		if w, ok := p.wave[d]; ok {
+			at = max(at, w+1)
+		}
+	}
+	joined := p.joinable(t)
+	for _, id := range t.foot.reads {
+		if l := p.tables[id]; l != nil {
+			at = max(at, l.write+1)
+		}
+	}
+	for _, id := range t.foot.writes {
+		l := p.tables[id]
+		if l == nil {
+			continue
+		}
+		at = max(at, l.read+1)
+		if joined == nil || l.set != joined {
+			at = max(at, l.write+1)
+		}
+	}
+	var s *set
+	if joined != nil && at <= joined.wave {
+		s = joined
+	} else {
+		if joined != nil {
+			at = max(at, joined.wave+1)
+		}
+		s = p.open(t, at)
+	}
+	s.take(t)
+	p.wave[t.i] = s.wave
+	for _, id := range t.foot.reads {
+		if l := p.at(id); !slices.Contains(t.foot.writes, id) {
+			l.read = max(l.read, s.wave)
+		}
+	}
+	for _, id := range t.foot.writes {
+		l := p.at(id)
+		l.write, l.set = s.wave, s
+	}
+}
+
+func (p *planner) at(id int) *last {
+	l := p.tables[id]
+	if l == nil {
+		l = &last{read: -1, write: -1}
+		p.tables[id] = l
+	}
+	return l
+}
+
+// joinable is the set of the last write of t's table, if t may share it.
+func (p *planner) joinable(t *task) *set {
+	if !t.op.Verb.Writes() || t.err != nil || t.foot.selfish || t.info == nil {
+		return nil
+	}
+	l := p.tables[t.info.id]
+	if l == nil || l.set == nil {
+		return nil
+	}
+	s, first := l.set, l.set.tasks[0]
+	if s.verb != t.op.Verb || first.t != t.t || first.err != nil || first.foot.selfish {
+		return nil
+	}
+	if t.op.Verb != record.Insert && (t.id == "" || first.id == "" || s.ids[t.id]) {
+		return nil
+	}
+	if t.op.Verb == record.Upsert && !slices.Equal(first.op.Match, t.op.Match) {
+		return nil
+	}
+	return s
+}
+
+func (p *planner) open(t *task, wave int) *set {
+	for len(p.waves) <= wave {
+		p.waves = append(p.waves, nil)
+	}
+	if t.op.Verb == record.Get && t.err == nil && len(t.deps) == 0 {
+		for _, s := range p.waves[wave] {
+			if t.reads(s.tasks[0]) {
+				return s
+			}
+		}
+	}
+	s := &set{verb: t.op.Verb, wave: wave}
+	p.waves[wave] = append(p.waves[wave], s)
+	return s
+}
+
+func (s *set) take(t *task) {
+	s.tasks = append(s.tasks, t)
+	if t.id != "" && s.verb != record.Insert {
+		if s.ids == nil {
+			s.ids = map[string]bool{}
+		}
+		s.ids[t.id] = true
+	}
+}

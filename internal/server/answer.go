@@ -1,0 +1,154 @@
+package server
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"weir/internal/telemetry"
+	"weir/internal/wire"
+)
+
+// TimingHeader asks for all of Server-Timing: layers, SQL time and count.
+const TimingHeader = "X-Weir-Timing"
+
+// head sets the answer's headers. Names that clients compare with care are set as they are spelled.
+func (v *Visit) head(a *wire.Answer) {
+	h := v.w.Header()
+	h["X-Content-Type-Options"] = []string{"nosniff"}
+	h["X-Transaction-ID"] = []string{v.Recorder.ID}
+	h["X-Is-Logged-In"] = []string{strconv.FormatBool(v.Identity != nil && v.Identity.Method != "")}
+	h["Cache-Control"] = []string{"no-cache,no-store,must-revalidate,max-age=-1"}
+	h["Pragma"] = []string{"no-store,no-cache"}
+	h["Expires"] = []string{"0"}
+	if v.r.TLS != nil {
+		h["Strict-Transport-Security"] = []string{"max-age=63072000"}
+	}
+	if v.rate != nil {
+		h["X-RateLimit-Limit"] = []string{strconv.Itoa(v.rate.Limit)}
+		h["X-RateLimit-Reset"] = []string{strconv.FormatInt(v.rate.Reset, 10)}
+		h["X-RateLimit-Rule"] = []string{v.rate.RuleID}
+	}
+	if v.Identity != nil {
+		for _, c := range v.Identity.Cookies {
+			h.Add("Set-Cookie", c.String())
+		}
+		if v.Identity.UserToken != "" {
+			h["X-UserToken-Response"] = []string{v.Identity.UserToken}
+		}
+	}
+	seen := ""
+	for _, f := range a.Header {
+		name := http.CanonicalHeaderKey(f.Name)
+		switch {
+		case name == "Content-Length", name == "Connection":
+		case name == seen: // a second value
+			h[name] = append(h[name], f.Value)
+		default:
+			h[name] = []string{f.Value}
+		}
+		seen = name
+	}
+	h["Server-Timing"] = []string{v.timing()}
+	v.Status = a.Status
+}
+
+// timing is Server-Timing: the two waits that clients of the now dialect know, and the layers when asked for.
+func (v *Visit) timing() string {
+	r := v.Recorder
+	b := make([]byte, 0, 160)
+	dur := func(name string, ns int64) {
+		if len(b) > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(b, name...)
+		b = append(b, ";dur="...)
+		b = appendMillis(b, time.Duration(ns))
+	}
+	dur("sem_wait", r.SemWait.Load())
+	dur("sesh_wait", r.SessionWait.Load())
+	if v.s.cfg.Telemetry.Timing || v.r.Header.Get(TimingHeader) != "" {
+		v.mark()
+		for _, l := range []telemetry.Layer{telemetry.Hub, telemetry.Queue, telemetry.BE, telemetry.App} {
+			dur(l.String(), int64(r.Layer(l)))
+		}
+		dur("sql", r.SQL.Load())
+		b = append(b, `;desc="`...)
+		b = strconv.AppendInt(b, r.SQLCount.Load(), 10)
+		b = append(b, ` statements"`...)
+		dur("total", int64(r.Elapsed()))
+	}
+	return string(b)
+}
+
+// mark books the time so far, so that the running layer is not behind.
+func (v *Visit) mark() {
+	if v.leave != nil {
+		v.leave()
+		v.leave = v.Recorder.Enter(telemetry.Hub)
+	}
+}
+
+// appendMillis writes a duration in milliseconds with at most three decimals.
+func appendMillis(b []byte, d time.Duration) []byte {
+	if d == 0 {
+		return append(b, '0')
+	}
+	return strconv.AppendFloat(b, float64(d.Microseconds())/1000, 'f', -1, 64)
+}
+
+// send writes a whole answer.
+func (v *Visit) send(a *wire.Answer) {
+	if v.sent {
+		return
+	}
+	v.head(a)
+	v.sent = true
+	h := v.w.Header()
+	if a.Status != http.StatusNoContent && a.Status != http.StatusNotModified {
+		h["Content-Length"] = []string{strconv.Itoa(len(a.Body))}
+	}
+	if v.hold != nil {
+		// The answer counts too, but is never refused for it: what was asked for is done.
+		_ = v.hold.Grow(int64(len(a.Body)))
+	}
+	v.w.WriteHeader(a.Status)
+	v.Recorder.Bytes.Add(int64(len(a.Body)))
+	v.push(a.Body)
+}
+
+// flush is [wire.Answer.Flush] of a streamed answer.
+func (v *Visit) flush(a *wire.Answer) error {
+	if !v.sent {
+		v.head(a)
+		v.sent = true
+		v.w.WriteHeader(a.Status)
+	}
+	v.Recorder.Bytes.Add(int64(len(a.Body)))
+	err := v.push(a.Body)
+	a.Body = a.Body[:0]
+	return err
+}
+
+// rest sends what a streamed answer still holds.
+func (v *Visit) rest(a *wire.Answer) {
+	v.Recorder.Bytes.Add(int64(len(a.Body)))
+	v.push(a.Body)
+}
+
+// push writes bytes under a deadline that moves with them: a slow reader may take as long as it likes, if it takes something.
+func (v *Visit) push(b []byte) error {
+	if v.Method == http.MethodHead {
+		return nil
+	}
+	for len(b) > 0 {
+		n := min(len(b), wire.FlushAt)
+		v.control.SetWriteDeadline(time.Now().Add(v.s.cfg.Limits.WriteTime))
+		if _, err := v.w.Write(b[:n]); err != nil {
+			v.broken = true
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"weir/internal/record"
+	"weir/internal/telemetry"
+)
+
+// TokenPath is the token endpoint.
+const TokenPath = "/oauth_token.do"
+
+// aside answers what does not take the line: health, metrics and tokens. They need no slot, so they answer in a flood too.
+func (s *Server) aside(w http.ResponseWriter, r *http.Request) bool {
+	switch r.URL.Path {
+	case "/healthz":
+		text(w, http.StatusOK, "ok")
+	case "/readyz":
+		s.ready(w, r)
+	case "/metrics":
+		if !s.cfg.Telemetry.Metrics {
+			return false
+		}
+		s.metrics.handler.ServeHTTP(w, r)
+	case TokenPath:
+		s.token(w, r)
+	default:
+		return false
+	}
+	return true
+}
+
+func text(w http.ResponseWriter, status int, s string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	io.WriteString(w, s+"\n")
+}
+
+// ready says whether this node should get requests: the database answers, and it is not about to stop.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	if s.Draining() {
+		text(w, http.StatusServiceUnavailable, "draining")
+		return
+	}
+	if s.o.Ready != nil {
+		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+		defer cancel()
+		if err := s.o.Ready(ctx); err != nil {
+			// The cause may name hosts and users, and anybody may ask here.
+			s.log.Warn("not ready", "error", err.Error())
+			text(w, http.StatusServiceUnavailable, "the database does not answer")
+			return
+		}
+	}
+	text(w, http.StatusOK, "ok")
+}
+
+// maxForm bounds the body of a token request.
+const maxForm = 64 << 10
+
+// token serves the token endpoint. Password checks have permits and limits of their own, so it takes no slot.
+func (s *Server) token(w http.ResponseWriter, r *http.Request) {
+	v := &Visit{
+		Recorder: telemetry.New(), Number: s.serial.Add(1), Method: r.Method, Path: r.URL.Path, Dialect: "oauth",
+		URL: s.redact.url(r.URL), s: s, w: w, r: r, control: http.NewResponseController(w), d: s.o.Fallback,
+	}
+	v.Recorder.ID = newTransactionID()
+	v.leave = v.Recorder.Enter(telemetry.Hub)
+	s.metrics.running.Add(1)
+	defer v.end()
+	defer v.recover()
+	if r.Method != http.MethodPost {
+		v.fail(record.Errorf(record.NotAllowed, "", "the token endpoint takes POST"))
+		return
+	}
+	if err := s.forgery.Check(r); err != nil {
+		v.fail(record.Errorf(record.Forbidden, "", "a page of another site may not do this").Because(err))
+		return
+	}
+	v.control.SetReadDeadline(time.Now().Add(s.cfg.Limits.BodyTime))
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxForm+1))
+	v.control.SetReadDeadline(time.Time{})
+	if err != nil {
+		v.fail(v.unread(err))
+		return
+	}
+	if len(body) > maxForm {
+		v.fail(record.Errorf(record.TooLarge, "", "a token request has at most %d bytes", maxForm))
+		return
+	}
+	ctx := telemetry.With(r.Context(), v.Recorder)
+	snap, err := s.o.Snapshot(ctx)
+	if err != nil {
+		v.fail(err)
+		return
+	}
+	says, err := s.o.Auth.Token(ctx, snap, r, body)
+	if err != nil {
+		if record.KindOf(err) == record.RateLimited {
+			v.retry = time.Minute
+		}
+		v.fail(err)
+		return
+	}
+	a := answer()
+	defer release(a)
+	a.Status = says.Status
+	a.Header.Set("Content-Type", "application/json;charset=UTF-8")
+	if a.Body, err = json.Marshal(says.Body); err != nil {
+		v.fail(err)
+		return
+	}
+	v.send(a)
+}

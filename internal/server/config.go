@@ -1,0 +1,232 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Limits bound what a client can make the server hold.
+type Limits struct {
+	// Body is how many bytes a request body may have, after decompression.
+	//
+	// Defaults to 67108864 (64 MiB).
+	Body int64 `yaml:"body"`
+
+	// BodyTime is how long a client may take to send its body.
+	//
+	// Defaults to 60s.
+	BodyTime time.Duration `yaml:"body_time"`
+
+	// WriteTime is how long a client may take to read the next 64 KiB of its answer.
+	//
+	// Defaults to 30s.
+	WriteTime time.Duration `yaml:"write_time"`
+
+	// HeaderTime is how long a client may take to send the request line and headers.
+	//
+	// Defaults to 10s.
+	HeaderTime time.Duration `yaml:"header_time"`
+
+	// IdleTime is how long a connection may stay open between requests.
+	//
+	// Defaults to 2m.
+	IdleTime time.Duration `yaml:"idle_time"`
+
+	// HeaderBytes bounds the request line and headers together.
+	//
+	// Defaults to 65536 (64 KiB).
+	HeaderBytes int `yaml:"header_bytes"`
+
+	// Connections bounds the connections open at once; further ones wait to be accepted.
+	//
+	// Defaults to 10000.
+	Connections int `yaml:"connections"`
+
+	// Drain is how long accepted requests may take to finish when the server stops.
+	//
+	// Defaults to 5m.
+	Drain time.Duration `yaml:"drain"`
+}
+
+// Log says what is written to the log.
+type Log struct {
+	// Level is the least level written: debug, info, warn or error.
+	//
+	// Defaults to info.
+	Level string `yaml:"level"`
+
+	// Format is text or json.
+	//
+	// Defaults to text.
+	Format string `yaml:"format"`
+
+	// Requests says which requests get a line at their start and their end, batch items included: all, slow (only at the end) or none.
+	//
+	// Defaults to slow.
+	Requests string `yaml:"requests"`
+
+	// Slow is how long a request takes that counts as slow.
+	//
+	// Defaults to 5s.
+	Slow time.Duration `yaml:"slow"`
+
+	// Redact are query parameters whose values are replaced by *** in the log and in the transaction log; "*" is all of them.
+	//
+	// Defaults to password, client_secret, access_token, refresh_token, token and apikey.
+	Redact []string `yaml:"redact"`
+}
+
+// TxLog says how the transaction log is kept.
+type TxLog struct {
+	// Table is where it is written, if the project has it; "" is nowhere.
+	//
+	// Defaults to syslog_transaction.
+	Table string `yaml:"table"`
+
+	// Queue is how many rows may wait to be written. What does not fit is lost and counted; no request waits for it.
+	//
+	// Defaults to 20000.
+	Queue int `yaml:"queue"`
+
+	// Flush is how long a row waits for others at most.
+	//
+	// Defaults to 1s.
+	Flush time.Duration `yaml:"flush"`
+
+	// Batch is how many rows are written together.
+	//
+	// Defaults to 500.
+	Batch int `yaml:"batch"`
+
+	// Keep is how old a row becomes before it is removed; 0 keeps all.
+	//
+	// Defaults to 168h (a week).
+	Keep time.Duration `yaml:"keep"`
+}
+
+// Telemetry says what is shown of where time goes.
+type Telemetry struct {
+	// Timing puts layers and SQL time into Server-Timing of every answer, not only of those asked for by the header X-Weir-Timing.
+	//
+	// Defaults to false.
+	Timing bool `yaml:"timing"`
+
+	// Metrics serves /metrics.
+	//
+	// Defaults to true.
+	Metrics bool `yaml:"metrics"`
+
+	// OTLP is the URL that OpenTelemetry spans are sent to (OTLP over HTTP), such as http://127.0.0.1:4318; "" sends none.
+	//
+	// Defaults to "".
+	OTLP string `yaml:"otlp"`
+
+	// Sample is the share of requests that spans are made of, from 0 to 1.
+	//
+	// Defaults to 1.
+	Sample float64 `yaml:"sample"`
+}
+
+// TLS says how the listeners are encrypted.
+type TLS struct {
+	// Cert is the file with the certificate chain, PEM.
+	//
+	// Defaults to "": no encryption.
+	Cert string `yaml:"cert"`
+
+	// Key is the file with the certificate's key, PEM.
+	Key string `yaml:"key"`
+
+	// Self makes a certificate of its own at start, which nobody trusts: for tests.
+	//
+	// Defaults to false.
+	Self bool `yaml:"self"`
+}
+
+// Config is every setting of the server. Start from [Defaults].
+type Config struct {
+	Listen    []string
+	TLS       TLS
+	Limits    Limits
+	Log       Log
+	TxLog     TxLog
+	Telemetry Telemetry
+}
+
+// Defaults returns the default settings.
+func Defaults() Config {
+	return Config{
+		Listen: []string{"127.0.0.1:8080"},
+		Limits: Limits{
+			Body: 64 << 20, BodyTime: time.Minute, WriteTime: 30 * time.Second, HeaderTime: 10 * time.Second,
+			IdleTime: 2 * time.Minute, HeaderBytes: 64 << 10, Connections: 10_000, Drain: 5 * time.Minute,
+		},
+		Log: Log{
+			Level: "info", Format: "text", Requests: "slow", Slow: 5 * time.Second,
+			Redact: []string{"password", "client_secret", "access_token", "refresh_token", "token", "apikey"},
+		},
+		TxLog:     TxLog{Table: "syslog_transaction", Queue: 20_000, Flush: time.Second, Batch: 500, Keep: 7 * 24 * time.Hour},
+		Telemetry: Telemetry{Metrics: true, Sample: 1},
+	}
+}
+
+// Validate returns all faults of c, joined, each with the path of its setting.
+func (c Config) Validate() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	oneOf := func(path, v string, allowed ...string) {
+		if !slices.Contains(allowed, v) {
+			fault("%s: %q is not one of %s", path, v, strings.Join(allowed, ", "))
+		}
+	}
+	positive := func(path string, n int64) {
+		if n < 1 {
+			fault("%s: must be at least 1, not %d", path, n)
+		}
+	}
+	some := func(path string, d time.Duration) {
+		if d <= 0 {
+			fault("%s: must be longer than zero, not %s", path, d)
+		}
+	}
+	if len(c.Listen) == 0 {
+		fault("listen: at least one address is needed")
+	}
+	for _, l := range c.Listen {
+		if _, _, err := net.SplitHostPort(l); err != nil {
+			fault("listen: %q is not host:port", l)
+		}
+	}
+	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
+		fault("tls: cert and key go together")
+	}
+	if c.TLS.Self && c.TLS.Cert != "" {
+		fault("tls: either self or cert and key")
+	}
+	positive("limits.body", c.Limits.Body)
+	positive("limits.header_bytes", int64(c.Limits.HeaderBytes))
+	positive("limits.connections", int64(c.Limits.Connections))
+	some("limits.body_time", c.Limits.BodyTime)
+	some("limits.write_time", c.Limits.WriteTime)
+	some("limits.header_time", c.Limits.HeaderTime)
+	some("limits.idle_time", c.Limits.IdleTime)
+	some("limits.drain", c.Limits.Drain)
+	oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	oneOf("log.format", c.Log.Format, "text", "json")
+	oneOf("log.requests", c.Log.Requests, "all", "slow", "none")
+	some("log.slow", c.Log.Slow)
+	positive("transactions.queue", int64(c.TxLog.Queue))
+	positive("transactions.batch", int64(c.TxLog.Batch))
+	some("transactions.flush", c.TxLog.Flush)
+	if c.TxLog.Keep < 0 {
+		fault("transactions.keep: must not be negative: %s", c.TxLog.Keep)
+	}
+	if c.Telemetry.Sample < 0 || c.Telemetry.Sample > 1 {
+		fault("telemetry.sample: must lie between 0 and 1, not %v", c.Telemetry.Sample)
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,406 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"weir/internal/auth"
+	"weir/internal/catalog"
+	"weir/internal/dialect"
+	"weir/internal/gate"
+	"weir/internal/record"
+	"weir/internal/telemetry"
+	"weir/internal/wire"
+)
+
+// Visit is one request from its arrival to the last byte of its answer.
+type Visit struct {
+	Recorder *telemetry.Recorder
+	Number   uint64 // of the request on this node
+	Method   string
+	Path     string
+	URL      string // path and query, redacted
+	Dialect  string
+	Batch    bool
+	Identity *auth.Identity
+	Status   int
+	Pool     string
+	Total    time.Duration
+	Gzipped  bool // the request body was
+	Items    []dialect.ItemRecord
+	Err      *record.Error // what the whole request failed with, if it did
+
+	s        *Server
+	w        http.ResponseWriter
+	r        *http.Request
+	control  *http.ResponseController
+	d        dialect.Dialect
+	call     dialect.Call
+	hold     *gate.Hold
+	slot     *gate.Slot
+	rate     *gate.Rate
+	leave    func()
+	retry    time.Duration // for Retry-After
+	sent     bool          // the answer's head is on its way
+	broken   bool          // the client stopped reading
+	finished bool
+}
+
+// ServeHTTP takes one request down the line and up again.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.aside(w, r) {
+		return
+	}
+	v := &Visit{
+		Recorder: telemetry.New(), Number: s.serial.Add(1), Method: r.Method, Path: r.URL.Path,
+		s: s, w: w, r: r, control: http.NewResponseController(w),
+	}
+	v.Recorder.ID = newTransactionID()
+	v.leave = v.Recorder.Enter(telemetry.Hub)
+	v.d = s.o.Mux.Find(v.Path)
+	if v.d == nil {
+		v.d = s.o.Fallback
+	}
+	v.Dialect = v.d.Name()
+	s.metrics.running.Add(1)
+	defer v.end()
+	defer v.recover()
+	v.run(telemetry.With(r.Context(), v.Recorder))
+}
+
+// recover is the one place where a panic ends: it becomes an internal error.
+func (v *Visit) recover() {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if p == http.ErrAbortHandler {
+		panic(p)
+	}
+	err := v.s.public(v.Recorder, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+	v.slot.Release()
+	if v.sent {
+		v.Err = err
+		panic(http.ErrAbortHandler) // half an answer is out: the connection breaks, so that nobody takes it for whole
+	}
+	v.fail(err)
+}
+
+// end accounts for the request, whatever became of it.
+func (v *Visit) end() {
+	v.slot.Release()
+	v.hold.Release()
+	if !v.finished {
+		v.finished = true
+		v.Total = v.Recorder.Elapsed()
+		v.s.metrics.running.Add(-1)
+		v.s.metrics.observe(v)
+		v.s.tx.add(v)
+		v.logEnd()
+		if v.s.o.Trace != nil {
+			v.s.o.Trace(v)
+		}
+	}
+}
+
+func (v *Visit) run(ctx context.Context) {
+	s := v.s
+	v.URL = s.redact.url(v.r.URL)
+	snap, err := s.o.Snapshot(ctx)
+	if err != nil {
+		v.fail(err)
+		return
+	}
+	if err := v.identify(ctx, snap); err != nil {
+		v.fail(err)
+		return
+	}
+	v.describe()
+	v.logStart()
+	if s.o.Mux.Find(v.Path) == nil {
+		v.fail(record.Errorf(record.NoPath, "", "Requested URI does not represent any resource"))
+		return
+	}
+	info := gate.RequestInfo{Path: v.Path, Method: v.Method, Dialect: v.Dialect, Batch: v.Batch}
+	if err := v.allowed(info); err != nil {
+		v.fail(err)
+		return
+	}
+	if v.call.Body, err = v.body(ctx); err != nil {
+		v.fail(err)
+		return
+	}
+	if err := v.enter(ctx, info); err != nil {
+		v.fail(err)
+		return
+	}
+	a := answer()
+	defer release(a)
+	if v.Batch {
+		v.Items = v.d.(dialect.Batcher).Batch(ctx, &dialect.BatchRun{
+			Snapshot: snap, Exec: s.exec, Mux: s.o.Mux, Serial: s.o.Gate.Config().SerialBatch,
+			Public: func(err error) error { return s.public(v.Recorder, err) },
+		}, &v.call, a)
+	} else if err := v.single(ctx, snap, a); err != nil {
+		v.fail(err)
+		return
+	}
+	if v.sent {
+		v.rest(a)
+		return
+	}
+	// The work is done: others may have the slot while this client reads.
+	v.slot.Release()
+	v.send(a)
+}
+
+// identify finds out who is calling. Nobody may call public endpoints only.
+func (v *Visit) identify(ctx context.Context, snap *catalog.Snapshot) error {
+	v.Identity = auth.Guest()
+	// What carries neither Origin nor Sec-Fetch-Site is no browser and passes.
+	if err := v.s.forgery.Check(v.r); err != nil {
+		return record.Errorf(record.Forbidden, "", "a page of another site may not do this").Because(err)
+	}
+	id, err := v.s.o.Auth.Identify(ctx, snap, v.r)
+	if id != nil {
+		v.Identity = id
+	}
+	if err == nil {
+		return nil
+	}
+	if record.KindOf(err) == record.Unauthenticated && !auth.Shows(v.r) {
+		if e, _, lost := snap.Route(v.Method, v.Path); lost == nil && e.Public {
+			return nil
+		}
+	}
+	return err
+}
+
+// describe makes the call that the dialect decodes; its body comes later.
+func (v *Visit) describe() {
+	scheme := "http://"
+	if v.r.TLS != nil {
+		scheme = "https://"
+	}
+	v.call = dialect.Call{
+		Method: v.Method, Path: v.Path, RawQuery: v.r.URL.RawQuery, Base: scheme + v.r.Host, Actor: v.Identity.Actor,
+		Header: make(wire.Header, 0, len(v.r.Header)),
+	}
+	for name, values := range v.r.Header {
+		for _, value := range values {
+			v.call.Header = append(v.call.Header, wire.HeaderField{Name: name, Value: value})
+		}
+	}
+	if b, ok := v.d.(dialect.Batcher); ok {
+		v.Batch = b.IsBatch(v.Method, v.Path)
+	}
+}
+
+// allowed counts the request against the hourly limits.
+func (v *Visit) allowed(info gate.RequestInfo) error {
+	rate, ok := v.s.o.Gate.Rates.Take(info, v.Identity.Actor.Name, v.Identity.Actor.Roles)
+	if !ok {
+		return nil
+	}
+	v.rate = &rate
+	if rate.Exceeded {
+		v.retry = rate.RetryAfter
+		_, resource := apiName(v.Path)
+		return record.Errorf(record.RateLimited, "", "Rate limit of %d requests per hour for %s API exceeded", rate.Limit, title(resource))
+	}
+	return nil
+}
+
+// enter waits for the slot.
+func (v *Visit) enter(ctx context.Context, info gate.RequestInfo) error {
+	leave := v.Recorder.Enter(telemetry.Queue)
+	defer leave()
+	v.Pool = v.s.o.Gate.Route(info)
+	slot, err := v.s.o.Gate.Enter(ctx, v.Pool, v.Identity.Session)
+	if err != nil {
+		return v.refused(err)
+	}
+	v.slot = slot
+	queue, session := slot.Waits()
+	v.Recorder.SemWait.Store(int64(queue))
+	v.Recorder.SessionWait.Store(int64(session))
+	return nil
+}
+
+// refused is an error of the gate in the words that every dialect maps.
+func (v *Visit) refused(err error) error {
+	var rejected *gate.RejectedError
+	var budget *gate.BudgetError
+	switch {
+	case errors.As(err, &rejected):
+		v.retry = max(rejected.RetryAfter, time.Second)
+		kind := record.Busy
+		if rejected.Limit == gate.LimitDraining {
+			kind = record.Unavailable
+		}
+		return record.Errorf(kind, "", "%s", rejected.Error())
+	case errors.As(err, &budget):
+		if budget.TooLarge() {
+			return record.Errorf(record.TooLarge, "", "%s", budget.Error())
+		}
+		v.retry = time.Second
+		return record.Errorf(record.Busy, "", "%s", budget.Error())
+	case errors.Is(err, context.Canceled):
+		return record.Errorf(record.Canceled, "", "the client went away").Because(err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return record.Errorf(record.Timeout, "", "no slot in time").Because(err)
+	}
+	return err
+}
+
+// single runs one call: decode, execute, reply.
+func (v *Visit) single(ctx context.Context, snap *catalog.Snapshot, a *wire.Answer) error {
+	ex, err := v.d.Decode(snap, &v.call)
+	if err != nil {
+		return err
+	}
+	for {
+		u := dialect.UnitOf(snap, &v.call, ex)
+		if ex.Next == nil && len(u.Ops) == 1 && u.Ops[0].Verb == record.List {
+			return v.stream(ctx, snap, ex, u, a)
+		}
+		out := v.s.exec.Execute(ctx, snap, u)
+		if ex.Next != nil {
+			next, err := ex.Next(out)
+			if err != nil {
+				return err
+			}
+			if next != nil {
+				ex = next
+				continue
+			}
+		}
+		ex.Reply(out, a)
+		v.note(out)
+		return nil
+	}
+}
+
+// stream runs a unit of one list. What fits into the buffer is answered like everything else; more goes out while rows still come.
+func (v *Visit) stream(ctx context.Context, snap *catalog.Snapshot, ex *dialect.Exchange, u *record.Unit, a *wire.Answer) error {
+	out := []record.Outcome{v.s.exec.Stream(ctx, snap, u)}
+	rows := out[0].Rows
+	if rows != nil {
+		defer rows.Close()
+	}
+	a.Flush = v.flush
+	ex.Reply(out, a)
+	a.Flush = nil
+	v.note(out)
+	if rows == nil || rows.Err() == nil {
+		return nil
+	}
+	err := rows.Err()
+	if !v.sent {
+		return err
+	}
+	// Rows are out already, so the only honest end is none: the connection breaks in the middle of the answer.
+	v.Err = v.s.public(v.Recorder, err)
+	v.slot.Release()
+	panic(http.ErrAbortHandler)
+}
+
+// note keeps what the log wants to know of the outcomes.
+func (v *Visit) note(out []record.Outcome) {
+	for i := range out {
+		if out[i].Rows != nil && !out[i].Rows.Streaming() {
+			v.Recorder.Rows.Add(int64(out[i].Rows.Len()))
+		} else if out[i].Rows != nil {
+			v.Recorder.Rows.Add(int64(out[i].Stat.Rows))
+		}
+		if v.Err == nil && out[i].Err != nil {
+			v.Err = out[i].Err
+		}
+	}
+}
+
+// fail answers with the dialect's envelope.
+func (v *Visit) fail(err error) {
+	e := v.s.public(v.Recorder, err)
+	v.Err = e
+	v.slot.Release()
+	if v.sent {
+		panic(http.ErrAbortHandler)
+	}
+	if e.Kind == record.Canceled && v.r.Context().Err() != nil {
+		v.Status = statusGone // nobody reads an answer
+		return
+	}
+	if v.call.Method == "" {
+		v.describe()
+	}
+	a := answer()
+	defer release(a)
+	v.d.Fail(&v.call, e, a)
+	if e.Kind == record.Unauthenticated && !a.Header.Has("WWW-Authenticate") {
+		a.Header.Add("WWW-Authenticate", `BASIC realm="Service-now"`)
+	}
+	if v.retry > 0 {
+		a.Header.Set("Retry-After", strconv.Itoa(int(v.retry.Seconds())))
+	}
+	v.send(a)
+}
+
+// statusGone is what logs and metrics say of a request whose client went away; it is never sent.
+const statusGone = 499
+
+var buffers = sync.Pool{New: func() any { return &wire.Answer{Body: make([]byte, 0, 8<<10)} }}
+
+// answer is an empty answer with a buffer that was used before.
+func answer() *wire.Answer {
+	a := buffers.Get().(*wire.Answer)
+	a.Status, a.Header, a.Body, a.Flush = http.StatusOK, a.Header[:0], a.Body[:0], nil
+	return a
+}
+
+// release gives an answer back. Big buffers are left to the collector: one large answer must not hold its memory for ever.
+func release(a *wire.Answer) {
+	if cap(a.Body) <= 256<<10 {
+		buffers.Put(a)
+	}
+}
+
+// apiName is a path as the log names it: the API ("now/batch") and the resource ("now/v1/batch").
+func apiName(path string) (api, resource string) {
+	rest, ok := strings.CutPrefix(path, "/api/")
+	if !ok {
+		rest = strings.TrimPrefix(path, "/")
+	}
+	parts := strings.SplitN(rest, "/", 4)
+	if len(parts) >= 3 && isVersion(parts[1]) {
+		return parts[0] + "/" + parts[2], parts[0] + "/" + parts[1] + "/" + parts[2]
+	}
+	if len(parts) >= 2 {
+		return parts[0] + "/" + parts[1], parts[0] + "/" + parts[1]
+	}
+	return rest, rest
+}
+
+func isVersion(s string) bool {
+	if len(s) < 2 || s[0] != 'v' {
+		return false
+	}
+	_, err := strconv.Atoi(s[1:])
+	return err == nil
+}
+
+// title is the last part of a resource with a capital: "Table" of "now/table".
+func title(resource string) string {
+	name := resource[strings.LastIndexByte(resource, '/')+1:]
+	if name == "" {
+		return name
+	}
+	return strings.ToUpper(name[:1]) + name[1:]
+}

@@ -1,0 +1,265 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"weir/internal/catalog"
+	"weir/internal/record"
+	"weir/internal/store"
+	"weir/internal/telemetry"
+)
+
+// tx is the write transaction. It holds the only write connection: who has one must not ask for a second, nor for
+// Numbers, before it ends.
+type tx struct {
+	store *Store
+	conn  *conn
+	done  bool
+}
+
+// All marks have one name: SQLite knows which is the last.
+const (
+	begin    = "BEGIN IMMEDIATE"
+	commit   = "COMMIT"
+	rollback = "ROLLBACK"
+	mark     = "SAVEPOINT w"
+	back     = "ROLLBACK TO w"
+	drop     = "RELEASE w"
+)
+
+// Begin takes the write connection and the file's write lock.
+func (s *Store) Begin(ctx context.Context) (store.Tx, error) {
+	c, err := s.writer.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &tx{store: s, conn: c}
+	if err := t.exec(ctx, begin); err != nil {
+		t.finish()
+		return nil, err
+	}
+	return t, nil
+}
+
+var errOver = &record.Error{Kind: record.Internal, Msg: "the transaction is over"}
+
+// exec runs a statement that takes nothing and returns nothing.
+func (t *tx) exec(ctx context.Context, sql string) error {
+	if t.done {
+		return errOver
+	}
+	t.conn.limit(ctx, t.store.opts.Statement)
+	if err := t.conn.exec(sql); err != nil {
+		return t.conn.translate(ctx, err, nil)
+	}
+	return nil
+}
+
+// Query reads within the transaction. The rows are held in memory. Lock is nothing to do: no one else writes.
+func (t *tx) Query(ctx context.Context, q *store.Read) (*store.Result, error) {
+	if t.done {
+		return nil, errOver
+	}
+	r, err := t.store.compile(q)
+	if err != nil {
+		return nil, err
+	}
+	return r.run(ctx, t.conn, nil, t.store.opts.Statement)
+}
+
+// Insert writes new records one by one.
+func (t *tx) Insert(ctx context.Context, s *store.InsertSet) (*store.Written, error) {
+	st, err := t.store.compiler.Insert(s)
+	if err != nil {
+		return nil, err
+	}
+	return t.write(ctx, &set{table: s.Table, st: st, fields: s.Fields, rows: s.Rows, back: s.Return, n: len(s.Rows), insert: true})
+}
+
+// Update changes records one by one.
+func (t *tx) Update(ctx context.Context, s *store.UpdateSet) (*store.Written, error) {
+	st, err := t.store.compiler.Update(s)
+	if err != nil {
+		return nil, err
+	}
+	return t.write(ctx, &set{table: s.Table, st: st, fields: s.Fields, keys: s.Keys, rows: s.Rows, back: s.Return, n: len(s.Keys)})
+}
+
+// Delete removes records one by one.
+func (t *tx) Delete(ctx context.Context, s *store.DeleteSet) (*store.Written, error) {
+	st, err := t.store.compiler.Delete(s)
+	if err != nil {
+		return nil, err
+	}
+	return t.write(ctx, &set{table: s.Table, st: st, keys: s.Keys, n: len(s.Keys)})
+}
+
+// set is what write needs of the three kinds.
+type set struct {
+	table      *catalog.Table
+	st         *store.Statement
+	fields     []string
+	keys, rows [][]record.Value
+	back       []string
+	n          int
+	insert     bool
+}
+
+func (t *tx) write(ctx context.Context, s *set) (*store.Written, error) {
+	if t.done {
+		return nil, errOver
+	}
+	began := time.Now()
+	defer func() { telemetry.From(ctx).Statement(time.Since(began)) }()
+	t.conn.limit(ctx, t.store.opts.Statement)
+	p, err := t.conn.prepare(s.st.SQL)
+	if err != nil {
+		return nil, t.conn.translate(ctx, err, s.table)
+	}
+	defer t.conn.release(p)
+	w := &store.Written{Hit: make([]bool, s.n)}
+	var row, none []record.Value
+	if len(s.back) > 0 {
+		types := make([]record.Type, len(s.back))
+		for i := range types {
+			types[i] = s.st.Out[i].Type
+		}
+		w.Rows = record.NewRows(s.back, types)
+		row, none = make([]record.Value, len(s.back)), make([]record.Value, len(s.back))
+	}
+	for i := range s.n {
+		err := t.bind(p, s, i)
+		var hit bool
+		if err == nil {
+			if len(s.back) == 0 {
+				if err = p.Exec(); err == nil {
+					hit = s.insert || t.conn.db.Changes() > 0
+				}
+			} else {
+				hit = p.Step()
+				if hit {
+					for j := range row {
+						row[j] = column(p, j, s.st.Out[j].Type)
+					}
+					w.Rows.Append(row)
+				}
+				if e := p.Reset(); e != nil {
+					err, hit = e, false
+				}
+			}
+		}
+		if err != nil {
+			fault := t.conn.translate(ctx, err, s.table)
+			if !ofRow(fault.Kind) {
+				return nil, fault
+			}
+			if fault.Kind == record.Conflict {
+				fault = named(fault, s, i)
+			}
+			if w.Errs == nil {
+				w.Errs = make([]*record.Error, s.n)
+			}
+			w.Errs[i] = fault
+		}
+		w.Hit[i] = hit
+		if !hit && w.Rows != nil {
+			w.Rows.AppendShared(none)
+		}
+	}
+	return w, nil
+}
+
+// ofRow reports whether an error is a fault of one row, which leaves the transaction as it was before that row.
+func ofRow(k record.Kind) bool {
+	switch k {
+	case record.Conflict, record.Restricted, record.Invalid, record.Rejected, record.TooLarge:
+		return true
+	}
+	return false
+}
+
+// named is a conflict with the values that exist already.
+func named(e *record.Error, s *set, i int) *record.Error {
+	for j, f := range s.fields {
+		if f == e.Field {
+			return record.Errorf(record.Conflict, e.Field, "%.200s exists already", s.rows[i][j].Text()).Because(e.Err)
+		}
+	}
+	return e
+}
+
+// bind gives the statement the values of row i.
+func (t *tx) bind(p *prepared, s *set, i int) error {
+	var key, row []record.Value
+	if s.keys != nil {
+		key = s.keys[i]
+	}
+	if s.rows != nil {
+		row = s.rows[i]
+	}
+	for j := range s.st.Params {
+		typ := s.st.Params[j].Type
+		v, err := store.Fit(typ, s.st.Row(j, key, row))
+		if err != nil {
+			name := ""
+			if f := s.st.Field(j); f >= 0 {
+				name = s.fields[f]
+			}
+			return record.AsError(err).At(name)
+		}
+		if err := t.conn.bind(p, j+1, typ, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Mark sets the point that Back returns to.
+func (t *tx) Mark(ctx context.Context) error { return t.exec(ctx, mark) }
+
+// Back undoes everything since the last Mark and keeps that mark.
+func (t *tx) Back(ctx context.Context) error { return t.exec(ctx, back) }
+
+// Drop forgets the last Mark and keeps what was done since.
+func (t *tx) Drop(ctx context.Context) error { return t.exec(ctx, drop) }
+
+// Commit makes everything durable. A context that is over before it leaves nothing done; once begun it is not interrupted.
+func (t *tx) Commit(ctx context.Context) error {
+	if t.done {
+		return errOver
+	}
+	if err := ctx.Err(); err != nil {
+		t.Rollback()
+		return ended(err)
+	}
+	began := time.Now()
+	err := t.exec(context.WithoutCancel(ctx), commit)
+	telemetry.From(ctx).Statement(time.Since(began))
+	if err != nil {
+		t.Rollback()
+		return err
+	}
+	t.finish()
+	return nil
+}
+
+// Rollback ends the transaction; after Commit it does nothing.
+func (t *tx) Rollback() {
+	if t.done {
+		return
+	}
+	t.conn.unlimit()
+	if !t.conn.db.GetAutocommit() { // an interrupted write has rolled back already
+		if err := t.conn.exec(rollback); err != nil {
+			t.conn.broken = true
+		}
+	}
+	t.finish()
+}
+
+func (t *tx) finish() {
+	t.done = true
+	t.conn.unlimit()
+	t.store.writer.put(t.conn)
+}
