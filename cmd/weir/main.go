@@ -35,9 +35,13 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or settings.`
 
 // app is the command line.
 type app struct {
-	Serve   serveCommand   `cmd:"" help:"Serve a project (default: the demo inside the binary)."`
-	Config  configCommand  `cmd:"" help:"Print the effective settings, and where each came from."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Serve      serveCommand      `cmd:"" help:"Serve a project (default: the demo inside the binary)."`
+	Apply      applyCommand      `cmd:"" help:"Bring a database to what a project says, and exit."`
+	Introspect introspectCommand `cmd:"" help:"Write table files for a database that exists already."`
+	Config     configCommand     `cmd:"" help:"Print the effective settings, and where each came from."`
+	Schema     schemaCommand     `cmd:"" help:"Write the JSON Schemas of a project's files, for editors."`
+	Bench      benchCommand      `cmd:"" help:"Measure a server."`
+	Version    versionCommand    `cmd:"" help:"Print the version."`
 }
 
 // streams are where commands read and write.

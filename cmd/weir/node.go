@@ -19,6 +19,7 @@ import (
 	"weir/internal/dialect/now"
 	"weir/internal/engine"
 	"weir/internal/gate"
+	"weir/internal/project"
 	"weir/internal/record"
 	"weir/internal/server"
 	"weir/internal/store"
@@ -57,7 +58,7 @@ func openStore(ctx context.Context, c *config.Config) (store.Store, error) {
 }
 
 // newNode opens the database, applies the project and opens the listeners; Serve answers.
-func newNode(ctx context.Context, c *config.Config, project fs.FS, log *slog.Logger) (n *node, err error) {
+func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logger) (n *node, err error) {
 	n = &node{log: log}
 	defer func() {
 		if err != nil {
@@ -72,10 +73,11 @@ func newNode(ctx context.Context, c *config.Config, project fs.FS, log *slog.Log
 	if n.engine, err = engine.New(n.store, options); err != nil {
 		return n, usageError{err}
 	}
-	snap, err := bootstrap(ctx, project, n.store, n.engine)
+	report, err := apply(ctx, n.store, folder, false, log)
 	if err != nil {
 		return n, err
 	}
+	snap := report.Snapshot
 	n.catalog = catalog.New(snap)
 	if n.gate, err = gate.New(c.Gate); err != nil {
 		return n, usageError{err}
@@ -97,12 +99,15 @@ func newNode(ctx context.Context, c *config.Config, project fs.FS, log *slog.Log
 		return n, err
 	}
 	front := now.New(c.Now)
+	snapshot := func(context.Context) (*catalog.Snapshot, error) { return n.catalog.Snapshot(), nil }
+	if !c.Cache.Metadata {
+		snapshot = project.Uncached(n.store)
+	}
 	mux := &dialect.Mux{}
 	mux.Handle("/api/", front)
 	n.server, err = server.New(server.Options{
 		Config: c.Server(), Gate: n.gate, Auth: n.auth, Exec: n.engine, Mux: mux, Fallback: front,
-		Snapshot: func(context.Context) (*catalog.Snapshot, error) { return n.catalog.Snapshot(), nil },
-		Ready:    n.ready, Pool: n.store.Stats, Log: log,
+		Snapshot: snapshot, Ready: n.ready, Pool: n.store.Stats, Log: log,
 	})
 	if err != nil {
 		return n, usageError{err}
@@ -151,6 +156,11 @@ func (n *node) Serve(ctx context.Context) error {
 	work.Go(func() {
 		if err := n.store.Watch(background, n.auth.Forget); err != nil && background.Err() == nil {
 			n.log.Error("changes made by other nodes are not seen any more", "error", err.Error())
+		}
+	})
+	work.Go(func() {
+		if err := project.Follow(background, n.store, n.catalog, n.log); err != nil {
+			n.log.Error("new definitions are not taken up any more", "error", err.Error())
 		}
 	})
 	work.Go(func() { n.trimTokens(background) })

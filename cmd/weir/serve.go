@@ -33,8 +33,8 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	project, isDemo := c.folder()
-	n, err := newNode(ctx, &e.Config, project, newLog(s.err, e.Log))
+	folder, isDemo := c.folder()
+	n, err := newNode(ctx, &e.Config, folder, newLog(s.err, e.Log))
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ type ItemRecord struct {
 	Start, Time     time.Duration // since the batch began; how long
 	SQL             time.Duration
 	SQLCount        int
+	SetOps          int // how many ops the largest set had that the item was part of
 	Rows            int
 	Bytes           int // of the answer's body
 	Unserviced      bool

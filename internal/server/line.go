@@ -99,6 +99,7 @@ func (v *Visit) end() {
 	v.hold.Release()
 	if !v.finished {
 		v.finished = true
+		v.leave()
 		v.Total = v.Recorder.Elapsed()
 		v.s.metrics.running.Add(-1)
 		v.s.metrics.observe(v)

@@ -200,7 +200,11 @@ func (w *writing) update() error {
 		b.WriteString(k + " = t." + k)
 	}
 	b.WriteString(w.match(keys, names, values, " FROM "))
-	w.st.SQL = b.String() + w.returning(w.ordinal(), "t.", w.back...)
+	prefix := "" // SQLite knows no alias in RETURNING, PostgreSQL must tell the table from the arrays
+	if w.Arrays {
+		prefix = "t."
+	}
+	w.st.SQL = b.String() + w.returning(w.ordinal(), prefix, w.back...)
 	return nil
 }
 
@@ -210,7 +214,7 @@ func (w *writing) delete() error {
 		return err
 	}
 	sql := "DELETE FROM " + w.tableName(w.table) + " AS t" + w.match(keys, nil, nil, " USING ")
-	w.st.SQL = sql + w.returning(w.ordinal(), "t.")
+	w.st.SQL = sql + w.returning(w.ordinal(), "")
 	return nil
 }
 

@@ -1,6 +1,10 @@
 package now
 
-import "time"
+import (
+	"time"
+
+	"weir/internal/dialect"
+)
 
 // Options are the settings of the dialect. The zero value of a field means its default.
 type Options struct {
@@ -47,6 +51,9 @@ type Options struct {
 	// Defaults to 50.
 	MaxWalks int `yaml:"max_walks"`
 
+	// Batch bounds the Batch API.
+	Batch dialect.BatchConfig `yaml:"batch"`
+
 	// Location is the time zone of display values, of values sent with sysparm_input_display_value and of the days in
 	// gs.beginningOfToday() and its like.
 	//
@@ -76,6 +83,7 @@ func (o *Options) Defaults() {
 	if o.MaxWalks == 0 {
 		o.MaxWalks = 50
 	}
+	o.Batch.Defaults()
 	if o.Location == nil {
 		o.Location = time.UTC
 	}

@@ -16,8 +16,8 @@ import (
 type reader uint8
 
 const (
-	readText  reader = iota // the server's text, as it is
-	readInt2                // binary …
+	readText reader = iota // the server's text, as it is
+	readInt2               // binary …
 	readInt4
 	readInt8
 	readBool

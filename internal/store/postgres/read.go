@@ -38,15 +38,18 @@ type compiled struct {
 }
 
 func (s *Store) compile(q *store.Read) (*compiled, error) {
-	main, count, err := s.compiler.Read(q)
+	main, count, args, countArgs, err := s.compiler.Read(q, nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	r := &compiled{}
-	if count != nil {
-		r.steps = append(r.steps, step{st: count.Statement, args: count.Args})
+	r := &compiled{fields: store.Columns(q), types: make([]record.Type, len(main.Out))}
+	for i := range main.Out {
+		r.types[i] = main.Out[i].Type
 	}
-	r.steps = append(r.steps, step{st: main.Statement, args: main.Args})
+	if count != nil {
+		r.steps = append(r.steps, step{st: count, args: countArgs})
+	}
+	r.steps = append(r.steps, step{st: main, args: args})
 	return r, nil
 }
 

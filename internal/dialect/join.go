@@ -1,0 +1,535 @@
+package dialect
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"weir/internal/record"
+	"weir/internal/wire"
+)
+
+// Item is one call inside a batch, not yet decoded.
+type Item struct {
+	ID     string
+	Method string
+	URL    string // relative, or absolute on the batch's own host
+	Header wire.Header
+	Body   []byte
+	// Depends are the ids of items whose answers this one needs. Only an item that has some may use their answers in its
+	// body; see [Join.Run].
+	Depends []string
+	// Err is a fault found while the envelope was read: the item is answered with it and not executed.
+	Err error
+	// Skip leaves the item unserviced, since a bound was passed before it.
+	Skip bool
+}
+
+// Part is the answer of one item.
+type Part struct {
+	wire.Answer
+	ItemRecord
+	// Fault is the text of what kept the item from being decoded, "" if it was decoded.
+	Fault string
+
+	end    time.Duration // since the batch began
+	failed bool
+}
+
+// Join executes the items of a batch together, whatever dialect each of them speaks: every item is decoded by the decoder
+// that its path would meet alone, the ops of all of them become one unit, and every exchange writes its own part of the
+// answer. No item re-enters HTTP, and none is admitted again.
+//
+// Who is calling, the host of links and everything else of the outer request holds for all items; of an item's headers
+// only those on an allowlist are seen.
+type Join struct {
+	Config BatchConfig
+}
+
+// Options are how one batch wants to be run.
+type Options struct {
+	Ordered   bool // the items take effect in the order given
+	MaxOutput int  // bytes of an item's answer, where lower than the setting; 0: the setting
+}
+
+// Run executes items on behalf of outer and returns one part for each, in the order given. Faults of an item are answered
+// within its part, by the dialect of its path or, if that is unknown, by d. The error is TooLarge if there are too many
+// items; then nothing was executed.
+//
+// An item that depends on others is decoded in a later stage, after their answers were written: "${id.path}" in its URL,
+// and in its body where Depends names the id, stands for a value of the answer of item id ("${11.result.sys_id}"). The value is
+// escaped for its place and can choose neither host nor path structure nor an operator; "$${" is a plain "${". When an item
+// that it depends on failed, the dependent one is not run and its error is a Dependency.
+func (j *Join) Run(ctx context.Context, b *BatchRun, d Dialect, outer *Call, items []Item, opt Options) ([]Part, error) {
+	if len(items) > j.Config.MaxItems {
+		return nil, record.Errorf(record.TooLarge, "", "the batch has %d items, more than %d; see now.batch.max_items", len(items), j.Config.MaxItems)
+	}
+	r := &run{
+		Join: j, BatchRun: b, outer: outer, dialect: d, items: items, opt: opt,
+		parts: make([]Part, len(items)), work: make([]work, len(items)),
+		begin: time.Now(), limit: j.Config.MaxOutput, key: outer.Header.Get("Idempotency-Key"),
+	}
+	if opt.MaxOutput > 0 && opt.MaxOutput < r.limit {
+		r.limit = opt.MaxOutput
+	}
+	for i := range items {
+		p := &r.parts[i]
+		p.ID, p.Method, p.URL = items[i].ID, items[i].Method, items[i].URL
+	}
+	r.bound()
+	for _, stage := range r.stages() {
+		r.run(ctx, stage)
+	}
+	return r.parts, nil
+}
+
+// run is one batch under way.
+type run struct {
+	*Join
+	*BatchRun
+	outer   *Call
+	dialect Dialect
+	items   []Item
+	opt     Options
+	parts   []Part
+	work    []work
+	begin   time.Time
+	limit   int
+	key     string // the caller's idempotency key for the whole batch
+	total   int    // bytes of the answers so far
+	arena   arena
+	parents [][]int // by item; nil if no item depends on another
+	scan    scan
+}
+
+// work is the state of one item between its decoding and its answer.
+type work struct {
+	call     Call
+	dialect  Dialect
+	exchange *Exchange
+	ops      []record.Op
+	out      []record.Outcome
+}
+
+// bound leaves the items behind one with too large a body unserviced.
+func (r *run) bound() {
+	for i := range r.items {
+		if len(r.items[i].Body) <= r.Config.MaxInput {
+			continue
+		}
+		if r.items[i].Err == nil {
+			r.items[i].Err = record.Errorf(record.TooLarge, "", "the body has %d bytes, more than %d; see now.batch.max_input", len(r.items[i].Body), r.Config.MaxInput)
+		}
+		for k := i + 1; k < len(r.items); k++ {
+			r.items[k].Skip = true
+		}
+		return
+	}
+}
+
+// run decodes, executes and answers the items of one stage.
+func (r *run) run(ctx context.Context, stage []int) {
+	ready := make([]int, 0, len(stage))
+	for _, i := range stage {
+		if !r.ready(i) {
+			continue
+		}
+		if !r.decode(i) {
+			continue
+		}
+		ready = append(ready, i)
+		// Under order, what an item still wants to do after its first outcomes comes before the next item begins.
+		if r.opt.Ordered && r.work[i].exchange.Next != nil {
+			r.execute(ctx, ready)
+			ready = ready[:0]
+		}
+	}
+	r.execute(ctx, ready)
+}
+
+// ready reports whether item i can be decoded now; if not, it is answered or left unserviced.
+func (r *run) ready(i int) bool {
+	it := &r.items[i]
+	w := &r.work[i]
+	w.call = Call{Method: it.Method, Base: r.outer.Base, Actor: r.outer.Actor, Item: true, Body: it.Body, Header: r.headers(it.Header)}
+	switch {
+	case it.Skip || r.late():
+		r.unserviced(i)
+		return false
+	case it.Err != nil:
+		r.refuse(i, it.Err)
+		return false
+	}
+	if r.parents != nil && len(r.parents[i]) > 0 {
+		for _, p := range r.parents[i] {
+			if r.parts[p].Unserviced {
+				r.unserviced(i)
+				return false
+			}
+			if r.parts[p].failed {
+				r.refuse(i, record.Errorf(record.Dependency, r.items[p].ID, "not run, since item %.80q, which it depends on, failed", r.items[p].ID))
+				return false
+			}
+		}
+		if err := r.substitute(i); err != nil {
+			r.refuse(i, err)
+			return false
+		}
+	}
+	return true
+}
+
+// late reports whether the time of the batch is over.
+func (r *run) late() bool { return time.Since(r.begin) >= r.Config.Time }
+
+// decode makes an exchange of item i; if that fails the item is answered.
+func (r *run) decode(i int) bool {
+	w := &r.work[i]
+	if err := r.address(&w.call, r.items[i].URL); err != nil {
+		r.refuse(i, err)
+		return false
+	}
+	w.dialect = r.Mux.Find(w.call.Path)
+	if w.dialect == nil {
+		w.dialect = r.dialect
+		r.fail(i, record.Errorf(record.NoPath, "", "Requested URI does not represent any resource"))
+		return false
+	}
+	if b, ok := w.dialect.(Batcher); ok && b.IsBatch("POST", w.call.Path) || sealedPath(w.call.Path) {
+		r.refuse(i, record.Errorf(record.Invalid, "", "%.200s cannot be part of a batch", w.call.Path))
+		return false
+	}
+	e, err := w.dialect.Decode(r.Snapshot, &w.call)
+	if err != nil {
+		r.fail(i, err)
+		return false
+	}
+	w.exchange = e
+	return true
+}
+
+// address fills path and query of c from the URL of an item.
+func (r *run) address(c *Call, s string) error {
+	if scheme, rest, ok := strings.Cut(s, "://"); ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")) {
+		end := strings.IndexAny(rest, "/?#")
+		if end < 0 {
+			end = len(rest)
+		}
+		_, own, _ := strings.Cut(r.outer.Base, "://")
+		if !strings.EqualFold(rest[:end], own) {
+			return record.Errorf(record.Invalid, "", "an item addresses this host alone, not %.80q", rest[:end])
+		}
+		s = rest[end:]
+	}
+	s, _, _ = strings.Cut(s, "#")
+	path, query, _ := strings.Cut(s, "?")
+	if strings.IndexByte(path, '%') >= 0 {
+		plain, err := url.PathUnescape(path)
+		if err != nil {
+			return record.Errorf(record.Invalid, "", "the path %.80q has a bad escape", path)
+		}
+		path = plain
+	}
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	c.Path, c.RawQuery = path, query
+	return nil
+}
+
+// execute runs the exchanges of the items in list, with all that they want to do next, and answers them.
+func (r *run) execute(ctx context.Context, list []int) {
+	// An exchange that needs order among its own ops would order the whole unit, so those have a unit of their own.
+	loose, tight := list, []int(nil)
+	if !r.opt.Ordered {
+		for k, i := range list {
+			e := r.work[i].exchange
+			if !e.Ordered || len(e.Ops) < 2 {
+				if tight != nil {
+					loose = append(loose, i)
+				}
+				continue
+			}
+			if tight == nil {
+				loose = append([]int(nil), list[:k]...)
+			}
+			tight = append(tight, i)
+		}
+	}
+	r.rounds(ctx, loose, r.opt.Ordered)
+	r.rounds(ctx, tight, true)
+}
+
+// maxRounds bounds how often an exchange may want something more.
+const maxRounds = 16
+
+func (r *run) rounds(ctx context.Context, list []int, ordered bool) {
+	for round := 0; len(list) > 0; round++ {
+		r.unit(ctx, list, ordered)
+		var more []int
+		for _, i := range list {
+			w := &r.work[i]
+			if round == 0 && allUnserviced(w.out) {
+				r.unserviced(i)
+				continue
+			}
+			if w.exchange.Next == nil {
+				r.reply(i)
+				continue
+			}
+			next, err := w.exchange.Next(w.out)
+			switch {
+			case err != nil:
+				r.fail(i, err)
+			case next == nil:
+				r.reply(i)
+			case round == maxRounds:
+				r.fail(i, record.Errorf(record.Internal, "", "the call does not come to an end"))
+			default:
+				w.exchange = next
+				more = append(more, i)
+			}
+		}
+		list = more
+	}
+}
+
+func allUnserviced(out []record.Outcome) bool {
+	for k := range out {
+		if !out[k].Unserviced {
+			return false
+		}
+	}
+	return len(out) > 0
+}
+
+// unit joins the ops of the items in list into one unit, executes it and hands each item its outcomes.
+func (r *run) unit(ctx context.Context, list []int, ordered bool) {
+	n := 0
+	for _, i := range list {
+		n += len(r.work[i].exchange.Ops)
+	}
+	u := record.Unit{Version: r.Snapshot.Version, Ops: make([]record.Op, 0, n), Actors: []record.Actor{r.outer.Actor}, Ordered: ordered}
+	if r.Serial {
+		u.Parallel = 1
+	}
+	groups := 0
+	for _, i := range list {
+		e := r.work[i].exchange
+		key := e.Token
+		if key == "" && r.key != "" {
+			key = r.key + "#" + strconv.Itoa(i)
+		}
+		first := len(u.Ops)
+		u.Ops = append(u.Ops, e.Ops...)
+		groups = shift(u.Ops[first:], first, groups, key)
+	}
+	at := time.Since(r.begin)
+	// The least budget is not 0, which would mean that there is none.
+	u.Budget = max(r.Config.Time-at, time.Nanosecond)
+	var out []record.Outcome
+	if n > 0 {
+		out = r.Exec.Execute(ctx, r.Snapshot, &u)
+	}
+	first := 0
+	for _, i := range list {
+		w := &r.work[i]
+		k := len(w.exchange.Ops)
+		w.out = out[first : first+k : first+k]
+		first += k
+		r.parts[i].account(w.out, at)
+	}
+}
+
+// shift makes the ops of one exchange part of a unit in which they begin at index first and groups were used before. Every
+// write gets a token of its own if there is a key. It returns how many groups are used now.
+func shift(ops []record.Op, first, groups int, key string) int {
+	used := groups
+	for k := range ops {
+		op := &ops[k]
+		if op.Group != 0 {
+			op.Group += groups
+			used = max(used, op.Group)
+		}
+		if key != "" && op.Token == "" && (op.Verb.Writes() || op.Verb == record.Invoke) {
+			op.Token = key + "/" + strconv.Itoa(k)
+		}
+		if first == 0 {
+			continue
+		}
+		shiftValues(op.Key, first)
+		for a := range op.Set {
+			shiftValue(&op.Set[a].Value, first)
+		}
+		for c := range op.If {
+			if op.If[c].Field == "" {
+				op.If[c].Op += first
+			}
+			shiftValues(op.If[c].Values, first)
+		}
+		if op.Query != nil {
+			op.Query.Where.Walk("", func(_ string, e *record.Expr) bool {
+				shiftValue(&e.Value, first)
+				shiftValues(e.Values, first)
+				return true
+			})
+		}
+	}
+	return used
+}
+
+func shiftValues(list []record.Value, first int) {
+	for k := range list {
+		shiftValue(&list[k], first)
+	}
+}
+
+func shiftValue(v *record.Value, first int) {
+	if v.Form == record.Ref {
+		v.N += int64(first)
+	}
+}
+
+// account adds the figures of outcomes of a unit that began at.
+func (p *Part) account(out []record.Outcome, at time.Duration) {
+	for k := range out {
+		s := &out[k].Stat
+		p.SQL += s.SQL
+		p.SQLCount += s.SQLCount
+		p.SetOps = max(p.SetOps, s.SetOps)
+		p.Rows += s.Rows
+		if s.End == 0 {
+			continue
+		}
+		if p.end == 0 || at+s.Start < p.Start {
+			p.Start = at + s.Start
+		}
+		p.end = max(p.end, at+s.End)
+		p.Time = p.end - p.Start
+	}
+}
+
+// reply lets the exchange of item i write its answer.
+func (r *run) reply(i int) {
+	w, p := &r.work[i], &r.parts[i]
+	p.Answer = wire.Answer{Body: r.arena.room()}
+	w.exchange.Reply(w.out, &p.Answer)
+	switch size := len(p.Body); {
+	case size > r.limit:
+		r.fail(i, record.Errorf(record.TooLarge, "", "the answer has %d bytes, more than %d; see now.batch.max_output", size, r.limit))
+		return
+	case r.total+size > r.Config.MaxTotal:
+		r.fail(i, record.Errorf(record.TooLarge, "", "the answers of the batch have more than %d bytes; see now.batch.max_total", r.Config.MaxTotal))
+		return
+	}
+	r.answered(i)
+}
+
+// refuse answers item i with a fault that the join found itself.
+func (r *run) refuse(i int, err error) {
+	r.parts[i].Fault = record.AsError(err).Msg
+	r.fail(i, err)
+}
+
+// fail answers item i with the error envelope of its dialect.
+func (r *run) fail(i int, err error) {
+	w, p := &r.work[i], &r.parts[i]
+	d := w.dialect
+	if d == nil {
+		d = r.dialect
+	}
+	p.Answer = wire.Answer{Body: r.arena.room()}
+	if r.Public != nil {
+		err = r.Public(err)
+	}
+	d.Fail(&w.call, err, &p.Answer)
+	r.answered(i)
+}
+
+func (r *run) answered(i int) {
+	p := &r.parts[i]
+	p.Body = r.arena.keep(p.Body)
+	p.Bytes = len(p.Body)
+	p.ItemRecord.Status = p.Answer.Status
+	p.failed = p.Answer.Status >= 400
+	r.total += len(p.Body)
+	r.work[i] = work{}
+}
+
+func (r *run) unserviced(i int) {
+	r.parts[i].Unserviced = true
+	r.work[i] = work{}
+}
+
+// openHeaders are the item headers that decoders see. Everything else, known or not, is dropped.
+var openHeaders = []string{
+	"Accept", "Content-Type", "Accept-Language", "Content-Language", "If-Match", "If-None-Match", "Prefer", "Idempotency-Key",
+	"X-HTTP-Method-Override", "X-No-Response-Body", "X-WantSessionDebugMessages",
+	"OData-Version", "OData-MaxVersion", "DataServiceVersion", "MaxDataServiceVersion",
+}
+
+// sealedHeader reports whether name carries identity, forwarding or framing, which no setting lets an item choose.
+func sealedHeader(name string) bool {
+	switch name = strings.ToLower(name); name {
+	case "authorization", "cookie", "host", "forwarded", "via", "origin", "referer", "connection", "content-length", "content-encoding",
+		"transfer-encoding", "x-usertoken", "x-sn-apikey", "x-mfa_token", "x-real-ip":
+		return true
+	}
+	return strings.HasPrefix(name, "x-forwarded-") || strings.HasPrefix(name, "proxy-") || strings.HasPrefix(name, "sec-") ||
+		strings.Contains(name, "impersonate")
+}
+
+// headers is what decoders may see of the headers of an item; the list is changed in place.
+func (r *run) headers(list wire.Header) wire.Header {
+	kept := list[:0]
+	for _, f := range list {
+		if listed(openHeaders, f.Name) || len(r.Config.Headers) > 0 && listed(r.Config.Headers, f.Name) && !sealedHeader(f.Name) {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+func listed(names []string, name string) bool {
+	for _, n := range names {
+		if len(n) == len(name) && strings.EqualFold(n, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// sealedPath reports whether path belongs to login, tokens or the operator, which no item may reach.
+func sealedPath(path string) bool {
+	path = strings.ToLower(path)
+	for _, p := range []string{"/oauth_token.do", "/login", "/logout", "/api/jwt/", "/admin", "/plan", "/metrics", "/console", "/debug", "/healthz", "/readyz"} {
+		if path == strings.TrimSuffix(p, "/") || strings.HasPrefix(path, p) && (strings.HasSuffix(p, "/") || path[len(p)] == '/') {
+			return true
+		}
+	}
+	return false
+}
+
+// arena holds the bodies of many answers in few pieces.
+type arena struct{ piece []byte }
+
+const pieceSize = 64 << 10
+
+// room is an empty slice to append to.
+func (a *arena) room() []byte {
+	if cap(a.piece)-len(a.piece) < pieceSize/16 {
+		a.piece = make([]byte, 0, pieceSize)
+	}
+	return a.piece[len(a.piece):]
+}
+
+// keep makes body permanent. One that has outgrown its room lives in memory of its own already.
+func (a *arena) keep(body []byte) []byte {
+	n := len(a.piece)
+	if len(body) > 0 && len(body) <= cap(a.piece)-n && &body[0] == &a.piece[n : n+1][0] {
+		a.piece = a.piece[:n+len(body)]
+	}
+	return body[:len(body):len(body)]
+}

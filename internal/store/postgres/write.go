@@ -1,0 +1,248 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+
+	"weir/internal/catalog"
+	"weir/internal/record"
+	"weir/internal/store"
+)
+
+// Insert writes new records by one statement. Rows that meet an existing unique value are told apart by the keys that
+// come back, and named by one more statement.
+func (t *tx) Insert(ctx context.Context, set *store.InsertSet) (*store.Written, error) {
+	st, err := t.store.compiler.Insert(set)
+	if err != nil {
+		return nil, err
+	}
+	w := &store.Written{}
+	n := len(set.Rows)
+	if n == 0 {
+		return w, nil
+	}
+	keyed := newKeyed(set, st.Keys)
+	several := !keyed.known && n > 1
+	if several {
+		// Which of the rows came back cannot be told without their keys.
+		if err := t.Mark(ctx); err != nil {
+			return nil, err
+		}
+	}
+	back := newBack(set.Return, st, st.Keys)
+	came := 0
+	at := make([]int, 0, n) // the row that each returned one belongs to
+	s := step{st: st, args: st.Bind(nil, set.Rows, nil), fields: set.Fields}
+	err = t.run(ctx, set.Table, s, func(row []record.Value) error {
+		i := came
+		if keyed.known {
+			i = keyed.take(row[:st.Keys])
+		}
+		if i < 0 || i >= n {
+			return record.Errorf(record.Internal, "", "the database returned a record that was not written")
+		}
+		at = append(at, i)
+		back.add(row)
+		came++
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if several {
+		if came < n {
+			if err := t.Back(ctx); err != nil {
+				return nil, err
+			}
+			return t.insertOneByOne(ctx, set)
+		}
+		if err := t.Drop(ctx); err != nil {
+			return nil, err
+		}
+	}
+	w.Rows = back.align(at, n)
+	if came == n {
+		return w, nil
+	}
+	w.Errs = make([]*record.Error, n)
+	written := make([]bool, n)
+	for _, i := range at {
+		written[i] = true
+	}
+	missing := make([]int, 0, n-came)
+	for i := range written {
+		if !written[i] {
+			missing = append(missing, i)
+		}
+	}
+	return w, t.conflicts(ctx, set, missing, w.Errs)
+}
+
+// insertOneByOne writes records whose keys the database numbers when some of them meet an existing unique value.
+func (t *tx) insertOneByOne(ctx context.Context, set *store.InsertSet) (*store.Written, error) {
+	all := &store.Written{Errs: make([]*record.Error, len(set.Rows))}
+	for i := range set.Rows {
+		one := *set
+		one.Rows = set.Rows[i : i+1]
+		w, err := t.Insert(ctx, &one)
+		if err != nil {
+			return nil, err
+		}
+		if w.Errs != nil {
+			all.Errs[i] = w.Errs[0]
+		}
+		if w.Rows != nil {
+			if all.Rows == nil {
+				all.Rows = record.NewRows(w.Rows.Fields, w.Rows.Types)
+			}
+			all.Rows.AppendShared(w.Rows.At(0))
+		}
+	}
+	return all, nil
+}
+
+// Update sets fields of the records with the given keys by one statement.
+func (t *tx) Update(ctx context.Context, set *store.UpdateSet) (*store.Written, error) {
+	st, err := t.store.compiler.Update(set)
+	if err != nil {
+		return nil, err
+	}
+	s := step{st: st, args: st.Bind(set.Keys, set.Rows, nil), fields: set.Fields}
+	return t.change(ctx, set.Table, s, set.Return, len(set.Keys))
+}
+
+// Delete removes the records with the given keys by one statement.
+func (t *tx) Delete(ctx context.Context, set *store.DeleteSet) (*store.Written, error) {
+	st, err := t.store.compiler.Delete(set)
+	if err != nil {
+		return nil, err
+	}
+	return t.change(ctx, set.Table, step{st: st, args: st.Bind(set.Keys, nil, nil)}, nil, len(set.Keys))
+}
+
+// change runs an update or a delete, whose rows come back with their number in the set.
+func (t *tx) change(ctx context.Context, table *catalog.Table, s step, fields []string, n int) (*store.Written, error) {
+	w := &store.Written{Hit: make([]bool, n)}
+	if n == 0 {
+		return w, nil
+	}
+	back := newBack(fields, s.st, 1)
+	at := make([]int, 0, n)
+	err := t.run(ctx, table, s, func(row []record.Value) error {
+		i := int(row[0].N) - 1
+		w.Hit[i] = true
+		at = append(at, i)
+		back.add(row)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	w.Rows = back.align(at, n)
+	return w, nil
+}
+
+// keyed finds the row of a set that a returned key belongs to.
+type keyed struct {
+	known bool // all key fields are among the set's
+	rows  map[string][]int
+	buf   []byte
+}
+
+func newKeyed(set *store.InsertSet, keys int) *keyed {
+	k := &keyed{known: keys > 0}
+	cols := make([]int, keys)
+	for i, f := range set.Table.KeyFields() {
+		if cols[i] = slices.Index(set.Fields, f.Name); cols[i] < 0 || f.Identity || f.Generated {
+			k.known = false
+		}
+	}
+	if !k.known {
+		return k
+	}
+	k.rows = make(map[string][]int, len(set.Rows))
+	key := make([]record.Value, keys)
+	for i, row := range set.Rows {
+		for j, c := range cols {
+			v, err := store.Fit(set.Table.KeyFields()[j].Type, row[c])
+			if err != nil {
+				v = row[c] // encoding reports it
+			}
+			key[j] = v
+		}
+		text := string(k.text(key))
+		k.rows[text] = append(k.rows[text], i)
+	}
+	return k
+}
+
+func (k *keyed) text(key []record.Value) []byte {
+	k.buf = k.buf[:0]
+	for _, v := range key {
+		k.buf = append(v.AppendText(k.buf), 0)
+	}
+	return k.buf
+}
+
+// take is the first row with that key that was not taken yet, -1 if there is none.
+func (k *keyed) take(key []record.Value) int {
+	text := k.text(key)
+	list := k.rows[string(text)]
+	if len(list) == 0 {
+		return -1
+	}
+	k.rows[string(text)] = list[1:]
+	return list[0]
+}
+
+// back gathers what a set asked to be returned.
+type back struct {
+	rows *record.Rows
+	skip int
+}
+
+func newBack(fields []string, st *store.Statement, skip int) *back {
+	b := &back{skip: skip}
+	if len(fields) > 0 {
+		types := make([]record.Type, len(fields))
+		out := st.Out[len(st.Out)-len(fields):]
+		for i := range out {
+			types[i] = out[i].Type
+		}
+		b.rows = record.NewRows(fields, types)
+	}
+	return b
+}
+
+func (b *back) add(row []record.Value) {
+	if b.rows != nil {
+		b.rows.Append(row[b.skip:])
+	}
+}
+
+// align puts the returned rows, which belong to the set's rows at, in the set's order, with null rows for the others.
+func (b *back) align(at []int, n int) *record.Rows {
+	if b.rows == nil {
+		return nil
+	}
+	if len(at) == n && slices.IsSorted(at) {
+		return b.rows
+	}
+	from := make([]int, n)
+	for i := range from {
+		from[i] = -1
+	}
+	for i, row := range at {
+		from[row] = i
+	}
+	aligned := record.NewRows(b.rows.Fields, b.rows.Types)
+	null := make([]record.Value, len(b.rows.Fields))
+	for _, i := range from {
+		if i < 0 {
+			aligned.AppendShared(null)
+		} else {
+			aligned.AppendShared(b.rows.At(i))
+		}
+	}
+	return aligned
+}
