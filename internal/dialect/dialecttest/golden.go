@@ -27,10 +27,10 @@ var update = flag.Bool("update", false, "rewrite the ops and responses of golden
 // Base is what stands before paths in links.
 const Base = "https://weir.test"
 
-// Actors are the callers that a file may name: `# as itil` in a request. The first request's caller is admin.
+// Actors are the callers that a file may name: `# as itil` in a request. Without a name it is admin. They are users of the demo.
 var Actors = map[string]record.Actor{
 	"admin": {Key: "6816f79cc0a8016401c5a33be04be441", Name: "admin", Roles: []string{"admin"}},
-	"itil":  {Key: "681ccaf9c0a8016400b98a06818d57c7", Name: "itil", Roles: []string{"itil"}},
+	"itil":  {Key: "40ffc6683dd254c4684cfdad332e0a84", Name: "beth.anglin", Roles: []string{"itil"}},
 	"ess":   {Key: "62826bf03710200044e0bfc8bcbe5df1", Name: "abel.tuter", Roles: []string{"ess"}},
 }
 

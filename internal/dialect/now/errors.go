@@ -152,9 +152,8 @@ func (d *Dialect) Fail(c *dialect.Call, err error, a *wire.Answer) {
 	if known && len(at.rest) > 0 {
 		w.table = at.rest[0]
 	}
-	f, _ := negotiate(c.Header.Get("Accept"))
 	status, message, detail := rendering(err, w)
-	head(a, status, f)
+	refuse(c, status, message, detail, a)
 	switch status {
 	case 401:
 		a.Header.Add("WWW-Authenticate", `BASIC realm="Service-now"`)
@@ -163,7 +162,13 @@ func (d *Dialect) Fail(c *dialect.Call, err error, a *wire.Answer) {
 			a.Header.Add("Allow", allow)
 		}
 	}
-	if w.method == "HEAD" {
+}
+
+// refuse writes the error envelope. A detail of "" is null in JSON.
+func refuse(c *dialect.Call, status int, message, detail string, a *wire.Answer) {
+	f, _ := negotiate(c.Header.Get("Accept"))
+	head(a, status, f)
+	if methodOf(c) == "HEAD" {
 		return
 	}
 	if f.xml() {
@@ -193,6 +198,12 @@ func (at *address) allow() string {
 		return "GET, HEAD, PUT, PATCH, DELETE"
 	case at.api == "stats":
 		return "GET, HEAD"
+	case at.api == "batch":
+		return "POST"
+	case at.api == "import" && len(at.rest) == 2 && at.rest[1] != insertMultiple:
+		return "GET, HEAD"
+	case at.api == "import":
+		return "POST"
 	}
 	return ""
 }

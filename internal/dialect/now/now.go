@@ -28,19 +28,19 @@ func New(opt Options) *Dialect {
 // Name is "now".
 func (d *Dialect) Name() string { return "now" }
 
-// Decode reads a call of the Table or the Aggregate API. A path that means nothing is a NoPath.
+// Decode reads a call of the Table, Aggregate or Import Set API, or of a scripted endpoint. A path that means nothing is a
+// NoPath. A batch is no exchange: it goes to Batch.
 func (d *Dialect) Decode(snap *catalog.Snapshot, c *dialect.Call) (*dialect.Exchange, error) {
-	at, ok := parsePath(c.Path)
-	if !ok {
-		return nil, noPath()
-	}
+	at, _ := parsePath(c.Path)
 	switch at.api {
 	case "table":
 		return d.decodeTable(snap, c, at)
 	case "stats":
 		return d.decodeStats(snap, c, at)
+	case "import":
+		return d.decodeImport(snap, c, at)
 	}
-	return nil, noPath()
+	return d.decodeScripted(snap, c)
 }
 
 // address is what a path names: /api/now[/v<digits>]/<api>[/<rest>…].

@@ -278,9 +278,9 @@ func (c *comparison) empty() *record.Expr {
 	return &record.Expr{Op: record.IsEmpty, Args: []*record.Expr{record.F(c.path)}}
 }
 
-// fold reports whether values of the field are compared without regard to case. Keys and ids never are.
+// fold reports whether values of the field are compared without regard to case. Keys, ids and names of tables never are.
 func (c *comparison) fold() bool {
-	return !c.p.q.d.opt.CaseSensitive && (c.field.Type == record.TypeString || c.field.Type == record.TypeJournal)
+	return !c.p.q.d.opt.CaseSensitive && c.field.Name != c.owner.ClassField && (c.field.Type == record.TypeString || c.field.Type == record.TypeJournal)
 }
 
 func (c *comparison) make(op record.ExprOp, v record.Value) *record.Expr {

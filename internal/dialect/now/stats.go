@@ -352,7 +352,7 @@ func (w *statsWriter) result(dst []byte, row []record.Value, n int) []byte {
 	if w.isXML() {
 		dst = append(dst, "<result><stats>"...)
 		if w.count >= 0 {
-			dst = appendElement(dst, "count", func(b []byte) []byte { return w.countText(b, row) })
+			dst = appendElement(dst, "count", func(b []byte) []byte { return wire.AppendXMLText(b, w.countText(row)) })
 		}
 		for _, f := range w.figures {
 			dst = appendElement(dst, f.name, func(b []byte) []byte {
@@ -376,9 +376,8 @@ func (w *statsWriter) result(dst []byte, row []record.Value, n int) []byte {
 	dst = append(dst, `{"stats":{`...)
 	comma := false
 	if w.count >= 0 {
-		dst = append(dst, `"count":"`...)
-		dst = w.countText(dst, row)
-		dst = append(dst, '"')
+		dst = append(dst, `"count":`...)
+		dst = wire.AppendQuote(dst, w.countText(row))
 		comma = true
 	}
 	for _, f := range w.figures {
@@ -420,12 +419,12 @@ func (w *statsWriter) aggregate(row []record.Value, index int) record.Value {
 	return record.Value{}
 }
 
-func (w *statsWriter) countText(dst []byte, row []record.Value) []byte {
+func (w *statsWriter) countText(row []record.Value) string {
 	v := w.aggregate(row, w.count)
 	if v.IsNull() {
-		return append(dst, '0')
+		return "0"
 	}
-	return v.AppendText(dst)
+	return v.Text()
 }
 
 // figureText is an aggregate as text: averages with four decimals, "" when there is nothing to aggregate.
