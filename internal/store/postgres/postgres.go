@@ -195,11 +195,25 @@ func (s *Store) install(ctx context.Context) error {
 // Name is "postgres".
 func (s *Store) Name() string { return "postgres" }
 
-// Close waits for connections in use and closes all.
+// closeLimit is how long Close waits for connections in use.
+const closeLimit = 10 * time.Second
+
+// Close closes all connections; it waits a while for those in use, and the error says if some are left.
 func (s *Store) Close() error {
-	s.pool.Close()
-	s.numbers.Close()
-	return nil
+	closed := make(chan struct{})
+	go func() {
+		s.pool.Close()
+		s.numbers.Close()
+		close(closed)
+	}()
+	timer := time.NewTimer(closeLimit)
+	defer timer.Stop()
+	select {
+	case <-closed:
+		return nil
+	case <-timer.C:
+		return record.Errorf(record.Unavailable, "", "%d connections are still in use after %s", len(s.slots), closeLimit)
+	}
 }
 
 // Stats are the figures of the pool.

@@ -345,7 +345,9 @@ func TestStore_RecoversWhenItsConnectionsAreCut(t *testing.T) {
 	tx.Rollback()
 	// Idle connections may be found broken once each; then new ones are made.
 	for range 3 {
-		if _, err = s.Query(ctx, &store.Read{Snapshot: snap, Table: set.Table, Fields: []string{"id"}}); err == nil {
+		var res *store.Result
+		if res, err = s.Query(ctx, &store.Read{Snapshot: snap, Table: set.Table, Fields: []string{"id"}}); err == nil {
+			res.Close()
 			break
 		}
 		if record.KindOf(err) != record.Unavailable {
