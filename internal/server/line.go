@@ -59,7 +59,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v := &Visit{
-		Recorder: telemetry.New(), Number: s.serial.Add(1), Method: r.Method, Path: r.URL.Path,
+		Recorder: telemetry.New(), Number: s.serial.Add(1), Method: r.Method, Path: r.URL.Path, Identity: auth.Guest(),
 		s: s, w: w, r: r, control: http.NewResponseController(w),
 	}
 	v.Recorder.ID = newTransactionID()
@@ -164,7 +164,6 @@ func (v *Visit) run(ctx context.Context) {
 
 // identify finds out who is calling. Nobody may call public endpoints only.
 func (v *Visit) identify(ctx context.Context, snap *catalog.Snapshot) error {
-	v.Identity = auth.Guest()
 	// What carries neither Origin nor Sec-Fetch-Site is no browser and passes.
 	if err := v.s.forgery.Check(v.r); err != nil {
 		return record.Errorf(record.Forbidden, "", "a page of another site may not do this").Because(err)
