@@ -36,7 +36,11 @@ type node struct {
 	auth    *auth.Auth
 	gate    *gate.Gate
 	server  *server.Server
+	tracer  *tracer // nil unless telemetry.otlp is set
 	log     *slog.Logger
+
+	base     gate.Config      // the gate's settings as they were read
+	settings chan gate.Config // new ones, while it serves
 }
 
 // openStore opens the database that the settings name.
@@ -59,7 +63,7 @@ func openStore(ctx context.Context, c *config.Config) (store.Store, error) {
 
 // newNode opens the database, applies the project and opens the listeners; Serve answers.
 func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logger) (n *node, err error) {
-	n = &node{log: log}
+	n = &node{log: log, base: c.Gate, settings: make(chan gate.Config)}
 	defer func() {
 		if err != nil {
 			n.close()
@@ -105,9 +109,16 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 	}
 	mux := &dialect.Mux{}
 	mux.Handle("/api/", front)
+	var traced func(*server.Visit)
+	if c.Telemetry.OTLP != "" {
+		if n.tracer, err = newTracer(ctx, c.Telemetry, c.Name); err != nil {
+			return n, usageError{err}
+		}
+		traced = n.tracer.visit
+	}
 	n.server, err = server.New(server.Options{
 		Config: c.Server(), Gate: n.gate, Auth: n.auth, Exec: n.engine, Mux: mux, Fallback: front,
-		Snapshot: snapshot, Ready: n.ready, Pool: n.store.Stats, Log: log,
+		Snapshot: snapshot, Ready: n.ready, Pool: n.store.Stats, Trace: traced, Log: log,
 	})
 	if err != nil {
 		return n, usageError{err}
@@ -164,6 +175,7 @@ func (n *node) Serve(ctx context.Context) error {
 		}
 	})
 	work.Go(func() { n.trimTokens(background) })
+	work.Go(func() { n.followGate(background, n.base) })
 	err := n.server.Serve(ctx)
 	stop()
 	work.Wait()
@@ -197,8 +209,11 @@ func (n *node) close() error {
 		n.auth.Close()
 	}
 	var err error
+	if n.tracer != nil {
+		err = n.tracer.close()
+	}
 	if n.engine != nil {
-		err = n.engine.Close()
+		err = errors.Join(err, n.engine.Close())
 	}
 	if n.store != nil {
 		err = errors.Join(err, n.store.Close())

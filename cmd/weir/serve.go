@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
 
 	"weir/internal/config"
 	"weir/internal/server"
@@ -24,7 +28,7 @@ Examples:
   weir serve ./project --db postgres://weir@127.0.0.1/weir
   weir serve --profile servicenow --set gate.session.waiting=20
 
-Beside the API it answers /healthz, /readyz and /metrics.`
+Beside the API it answers /healthz, /readyz and /metrics. SIGHUP reads the settings again and puts those of the gate in force.`
 }
 
 // Run serves until the context ends.
@@ -39,7 +43,41 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	greet(s.out, &e.Config, n, isDemo)
+	stop := c.reloads(ctx, n)
+	defer stop()
 	return n.Serve(ctx)
+}
+
+// reloads reads the settings again at every SIGHUP and puts those of the gate in force; the others need a new start.
+func (c *serveCommand) reloads(ctx context.Context, n *node) (stop func()) {
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, syscall.SIGHUP)
+	ctx, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	work.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-again:
+			}
+			e, err := c.load()
+			if err != nil {
+				n.log.Error("the settings stay as they were", "error", err.Error())
+				continue
+			}
+			select {
+			case n.settings <- e.Gate:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() {
+		signal.Stop(again)
+		cancel()
+		work.Wait()
+	}
 }
 
 // newLog writes to w as the settings say.

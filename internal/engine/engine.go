@@ -287,6 +287,9 @@ func (x *unit) stopAfterFailure(atoms []*atom) {
 				continue
 			}
 			x.stopped = t.i
+			if a.guilty != nil {
+				x.stopped = a.guilty.i
+			}
 			for _, later := range atoms[i+1:] {
 				for _, t := range later.tasks {
 					*t.out = record.Outcome{Total: -1}

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -16,7 +17,9 @@ import (
 	"weir/internal/engine/enginetest"
 	"weir/internal/record"
 	"weir/internal/store"
+	"weir/internal/store/postgres"
 	"weir/internal/store/sqlite"
+	"weir/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,7 +28,7 @@ var clock = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 
 // openers are the stores that tests run on.
 func openers(t testing.TB) map[string]func(testing.TB) store.Store {
-	return map[string]func(testing.TB) store.Store{
+	list := map[string]func(testing.TB) store.Store{
 		"sqlite": func(t testing.TB) store.Store {
 			s, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "test.db")})
 			if err != nil {
@@ -34,6 +37,16 @@ func openers(t testing.TB) map[string]func(testing.TB) store.Store {
 			return s
 		},
 	}
+	if os.Getenv(storetest.PostgresVariable) != "" || os.Getenv("CI") == "true" || os.Getenv("WEIR_TEST_REQUIRE_POSTGRES") == "1" {
+		list["postgres"] = func(t testing.TB) store.Store {
+			s, err := postgres.Open(t.Context(), postgres.Options{URL: storetest.Postgres(t), Max: 6})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+	}
+	return list
 }
 
 // bench is an engine on a store with the test tables.

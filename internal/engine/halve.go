@@ -26,6 +26,15 @@ func (w *writer) halve(ctx context.Context, atoms []*atom) error {
 	}
 	w.splits++
 	for i, part := range parts {
+		if len(part) == 1 && w.splits > w.x.e.opt.Splits {
+			if err := w.halve(ctx, part); err != nil {
+				return err
+			}
+			if w.x.stopOnError() && w.x.anyFailed(part) {
+				return nil
+			}
+			continue
+		}
 		ok, err := w.marked(ctx, part)
 		if err == nil && !ok && (len(part) > 1 || len(part[0].tasks) > 1) {
 			err = w.halve(ctx, part)

@@ -40,6 +40,11 @@ type Options struct {
 	//
 	// Defaults to 500ms.
 	CoalesceWait time.Duration `yaml:"coalesce_wait"`
+	// Fuse joins the ops of a unit into sets, each one statement. Without it every op runs by itself, in the order given:
+	// the results are the same, and the time says what fusion is worth.
+	//
+	// Defaults to true.
+	Fuse *bool `yaml:"fuse"`
 	// Splits is how often a failing run of atoms is halved to find the guilty ones; after that they run one by one.
 	//
 	// Defaults to 16.
@@ -81,9 +86,12 @@ func (o *Options) Defaults() {
 	def(&o.Splits, 16)
 	def(&o.Retries, 3)
 	def(&o.TokenAge, 24*time.Hour)
+	on := true
 	if o.Coalesce == nil {
-		on := true
 		o.Coalesce = &on
+	}
+	if o.Fuse == nil {
+		o.Fuse = &on
 	}
 	if o.Now == nil {
 		o.Now = time.Now

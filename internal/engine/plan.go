@@ -133,7 +133,7 @@ func (p *planner) open(t *task, wave int) *set {
 	}
 	if t.op.Verb == record.Get && t.err == nil && len(t.deps) == 0 {
 		for _, s := range p.waves[wave] {
-			if t.reads(s.tasks[0]) {
+			if t.reads(s.tasks[0]) && len(s.tasks[0].deps) == 0 {
 				return s
 			}
 		}

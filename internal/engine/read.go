@@ -19,7 +19,7 @@ type querier interface {
 
 // reads reports whether two gets can share a statement.
 func (t *task) reads(o *task) bool {
-	return o.op.Verb == record.Get && o.err == nil && len(o.deps) == 0 && o.t == t.t && o.who == t.who && slices.Equal(o.op.Return, t.op.Return)
+	return o.op.Verb == record.Get && o.err == nil && o.t == t.t && o.who == t.who && slices.Equal(o.op.Return, t.op.Return)
 }
 
 // reads runs reads and invocations that need nothing of each other: gets of one table by one statement, identical lists
@@ -35,8 +35,8 @@ func (x *unit) reads(ctx context.Context, tasks []*task) {
 		}
 		switch t.op.Verb {
 		case record.Get:
-			i := slices.IndexFunc(gets, func(g []*task) bool { return t.reads(g[0]) || g[0].t == t.t && g[0].who == t.who && slices.Equal(g[0].op.Return, t.op.Return) })
-			if i < 0 {
+			i := slices.IndexFunc(gets, func(g []*task) bool { return t.reads(g[0]) })
+			if i < 0 || !*x.e.opt.Fuse {
 				gets = append(gets, []*task{t})
 			} else {
 				gets[i] = append(gets[i], t)
@@ -44,7 +44,7 @@ func (x *unit) reads(ctx context.Context, tasks []*task) {
 		case record.Invoke:
 			jobs = append(jobs, func() { x.invoke(ctx, t) })
 		default:
-			if len(tasks) == 1 {
+			if len(tasks) == 1 || !*x.e.opt.Fuse {
 				jobs = append(jobs, func() { x.query(ctx, x.e.store, []*task{t}) })
 				continue
 			}

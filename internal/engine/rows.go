@@ -206,6 +206,7 @@ func byActor(a *record.Actor) record.Value {
 // gets a new unique value the order among all of them could decide who fails, so then they go one by one.
 func (w *writer) statements(ctx context.Context, list []*pending) error {
 	if w.movesUnique(list) {
+		slices.SortStableFunc(list, func(a, b *pending) int { return a.t.i - b.t.i })
 		for i := range list {
 			if err := w.statement(ctx, list[i:i+1]); err != nil || w.fault {
 				return err
@@ -312,6 +313,9 @@ func (w *writer) insertSet(ctx context.Context, info *tableInfo, fields []*catal
 	}
 	for i, p := range list {
 		if written.Errs != nil && written.Errs[i] != nil {
+			if err := w.raced(ctx, p.t); err != nil {
+				return err
+			}
 			w.fail(p.t, written.Errs[i])
 			continue
 		}

@@ -31,9 +31,9 @@ type task struct {
 	// Worked out when the task runs.
 	key     []record.Value
 	set     []assign
-	final   []assign      // set with Refs resolved
+	final   []assign           // set with Refs resolved
 	ifs     []record.Condition // op.If with Refs resolved
-	asked   *record.Query // op.Query with Refs resolved
+	asked   *record.Query      // op.Query with Refs resolved
 	newID   string
 	numbers []int64 // by info.numbered; 0: none drawn
 	out     *record.Outcome
@@ -52,9 +52,10 @@ type assign struct {
 
 // atom is what succeeds or fails alone.
 type atom struct {
-	pos   int // in the unit, from 1
-	tasks []*task
-	begun bool
+	pos    int // in the unit, from 1
+	tasks  []*task
+	begun  bool
+	guilty *task // of a group, the op that failed
 }
 
 // project says how the paths asked for come out of what is read.

@@ -31,9 +31,8 @@ func (w *writer) upsert(ctx context.Context, tasks []*task) error {
 	}
 	found := map[string]*pending{}
 	if len(values) > 0 {
-		where := &record.Expr{Op: record.In, Args: []*record.Expr{record.F(first.op.Match[lead])}, Values: values}
 		var err error
-		if found, err = w.lock(ctx, first.t, &store.Read{Query: &record.Query{Where: where, Limit: -1}}); err != nil {
+		if found, err = w.lock(ctx, first.t, matching(first.op.Match[lead], values)); err != nil {
 			return err
 		}
 	}
@@ -105,4 +104,41 @@ func (w *writer) leading(t *task) int {
 		}
 	}
 	return 0
+}
+
+func matching(field string, values []record.Value) *store.Read {
+	where := &record.Expr{Op: record.In, Args: []*record.Expr{record.F(field)}, Values: values}
+	return &store.Read{Query: &record.Query{Where: where, Limit: -1}}
+}
+
+// raced looks for the record that an upsert did not find and could not insert either. If it is there now, another writer
+// has inserted it in between: the error makes the transaction start again, and then it is found.
+func (w *writer) raced(ctx context.Context, t *task) error {
+	if t.op.Verb != record.Upsert {
+		return nil
+	}
+	lead := w.leading(t)
+	v, _ := t.matchValue(t.op.Match[lead])
+	v, err := w.x.value(t, v)
+	if err != nil || v.Empty() {
+		return nil
+	}
+	q := matching(t.op.Match[lead], []record.Value{v})
+	q.Snapshot, q.Table, q.Fields = w.x.snap, t.t, t.op.Match
+	rows, rerr := w.read(ctx, q)
+	if rerr != nil {
+		return rerr
+	}
+	for i := range rows.Len() {
+		same := true
+		for j, name := range t.op.Match {
+			v, _ := t.matchValue(name)
+			v, _ = w.x.value(t, v)
+			same = same && rows.At(i)[j] == v
+		}
+		if same {
+			return record.Errorf(record.Unavailable, "", "another request is writing the same record; try again")
+		}
+	}
+	return nil
 }

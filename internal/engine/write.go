@@ -89,7 +89,7 @@ type aborted struct {
 	committing bool // it may have been committed
 }
 
-func (a *aborted) Error() string { return a.err.Error() }
+func (a *aborted) Error() string        { return a.err.Error() }
 func (a *aborted) Is(target error) bool { return a.cause == target }
 
 // writer is one transaction under way. It belongs to one goroutine.
@@ -111,15 +111,21 @@ func (x *unit) transaction(ctx context.Context, atoms []*atom) *aborted {
 		}
 	}()
 	x.spare.rewind(0)
-	if err := w.begin(ctx); err != nil {
+	err := w.begin(ctx)
+	if err != nil {
 		return &aborted{err: record.AsError(err)}
 	}
-	err := w.run(ctx, atoms)
+	if !*x.e.opt.Fuse {
+		w.splits = x.e.opt.Splits
+		w.fault = true
+	} else {
+		err = w.run(ctx, atoms)
+	}
 	if err == nil && w.fault {
 		// Nothing is worth keeping: starting again costs less than a savepoint in every unit that goes well.
 		w.tx.Rollback()
 		w.tx, w.wrote = nil, false
-		if len(atoms) == 1 && len(atoms[0].tasks) == 1 {
+		if *x.e.opt.Fuse && len(atoms) == 1 && len(atoms[0].tasks) == 1 {
 			return nil
 		}
 		x.spare.rewind(0)
@@ -202,7 +208,7 @@ func (w *writer) run(ctx context.Context, atoms []*atom) error {
 func (w *writer) reset(atoms []*atom) {
 	w.atoms, w.fault = atoms, false
 	for _, a := range atoms {
-		a.begun = false
+		a.begun, a.guilty = false, nil
 		for _, t := range a.tasks {
 			stat := t.out.Stat
 			*t.out = record.Outcome{Total: -1, Stat: stat}
@@ -220,7 +226,7 @@ func (w *writer) unfinished() {
 	var guilty *task
 	for _, t := range a.tasks {
 		if t.done && t.out.Err != nil {
-			guilty = t
+			guilty, a.guilty = t, t
 			break
 		}
 	}

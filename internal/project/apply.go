@@ -217,10 +217,10 @@ func (a *application) store(ctx context.Context, snap *catalog.Snapshot, was sta
 		if firstFault(w) != nil {
 			return errMoved
 		}
-	} else if _, err := tx.Update(ctx, &store.UpdateSet{
+	} else if f, err := update(ctx, tx, &store.UpdateSet{
 		Table: system("project"), Keys: [][]record.Value{theProject}, Fields: fields, Rows: [][]record.Value{row},
-	}); err != nil {
-		return err
+	}); err != nil || f != nil {
+		return cause(f, err)
 	}
 
 	definition := system("definition")
@@ -259,6 +259,31 @@ func insert(ctx context.Context, tx store.Tx, t *catalog.Table, fields []string,
 		return fmt.Errorf("insert into %s: %w", t.Name, f.err)
 	}
 	return nil
+}
+
+// update changes records that must all be there.
+func update(ctx context.Context, tx store.Tx, s *store.UpdateSet) (*rowFault, error) {
+	w, err := tx.Update(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("update %s: %w", s.Table.Name, err)
+	}
+	if f := firstFault(w); f != nil {
+		return f, nil
+	}
+	for i, hit := range w.Hit {
+		if !hit {
+			return &rowFault{i, fmt.Errorf("update %s: the record is gone", s.Table.Name)}, nil
+		}
+	}
+	return nil, nil
+}
+
+// cause is err, or else the error of f.
+func cause(f *rowFault, err error) error {
+	if err == nil && f != nil {
+		return f.err
+	}
+	return err
 }
 
 // rowFault is the error of one row of a set.

@@ -3,6 +3,8 @@ package project
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -143,12 +145,14 @@ fields:
 
 func TestApply_DemoLoadsAndReadsBack(t *testing.T) {
 	onEach(t, func(t *testing.T, open func() store.Store) {
+		begin := time.Now()
 		p, err := Read(demo.ITSM())
 		if err != nil {
 			t.Fatal(err)
 		}
+		read := time.Since(begin)
 		st, o := open(), options(t)
-		begin := time.Now()
+		begin = time.Now()
 		r := mustApply(t, st, p, o)
 		first := time.Since(begin)
 		rows := 0
@@ -180,7 +184,7 @@ func TestApply_DemoLoadsAndReadsBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("first apply %v, second %v, load %v", first, second, time.Since(begin))
+		t.Logf("read %v, first apply %v, second %v, load %v", read, first, second, time.Since(begin))
 		if diff := diffSnapshots(r.Snapshot, loaded); diff != "" {
 			t.Errorf("Load differs from Build:\n%s", diff)
 		}
@@ -360,9 +364,116 @@ func TestApply_AFaultInDataLeavesNothingOfItsFile(t *testing.T) {
 		f("data/customer.csv", "sys_id,name\nc1,x\nc1,y\n", `data/customer.csv:3: `)
 		f("data/customer.csv", "sys_id,name\nc1,x\nc2\n", `data/customer.csv:3: wrong number of fields`)
 		f("data/customer.csv", "sys_id,name\nc1,this name is longer than allowed\n", `data/customer.csv:2: name: the value is longer than 20 characters`)
+		f("data/customer.csv", "sys_id,sent_by\nc1,nobody\n", "data/customer.csv:")
 		f("data/customer.csv", "", `data/customer.csv:1: the first line names the fields`)
 		f("data/nobody.csv", "a\n1\n", `data/nobody.csv: there is no table nobody`)
 	})
+}
+
+func TestApply_LoadsFilesOfSeveralSets(t *testing.T) {
+	const n = 2*setSize + 500
+	files := shop()
+	var csv strings.Builder
+	csv.WriteString("sys_id,name,sent_by\n")
+	for i := range n { // each was sent by the next, who may stand in a later set
+		fmt.Fprintf(&csv, "c%d,n%d,c%d\n", i, i, (i+1)%n)
+	}
+	files["data/customer.csv"] = file(csv.String())
+	p := mustRead(t, files)
+	onEach(t, func(t *testing.T, open func() store.Store) {
+		st := open()
+		r := mustApply(t, st, p, options(t))
+		for _, c := range texts(t, st, r.Snapshot, "customer", "sys_id", "name", "sent_by.name") {
+			var i int
+			if _, err := fmt.Sscanf(c[0], "c%d", &i); err != nil {
+				t.Fatal(err)
+			}
+			if c[1] != fmt.Sprint("n", i) || c[2] != fmt.Sprint("n", (i+1)%n) {
+				t.Fatalf("customer %d reads %q", i, c)
+			}
+		}
+		if r.Loaded[0].Rows != n {
+			t.Errorf("loaded %v", r.Loaded)
+		}
+	})
+}
+
+func TestApply_NumbersRecordsWhoseFileGivesNone(t *testing.T) {
+	onEach(t, func(t *testing.T, open func() store.Store) {
+		st, files := open(), shop()
+		files["data/a_order.csv"] = file("\ufeffcustomer\r\nc1\r\nc2\r\n")
+		r := mustApply(t, st, mustRead(t, files), options(t))
+		f := func(want map[string]bool, next int64) {
+			t.Helper()
+			got := map[string]bool{}
+			for _, o := range texts(t, st, r.Snapshot, "a_order", "number") {
+				got[o[0]] = true
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			if n, err := st.Numbers(t.Context(), "a_order.number", 10, 1); n != next || err != nil {
+				t.Errorf("the next number is %d (%v), want %d", n, err, next)
+			}
+		}
+		f(map[string]bool{"ORD00010": true, "ORD00011": true}, 12)
+
+		// A file that comes later goes on where the sequence stands.
+		files["tables/rush.yaml"] = file("name: rush\nextends: a_order\nfields: []\n")
+		files["data/rush.csv"] = file("customer,sys_class_name\nc1,rush\nc1,\n")
+		files["data/a_order.csv"] = file("customer\nc1\n")
+		r = mustApply(t, st, mustRead(t, files), options(t))
+		if len(r.Loaded) != 1 || r.Loaded[0].Rows != 2 {
+			t.Errorf("loaded %v: a file that was loaded is not loaded again", r.Loaded)
+		}
+		f(map[string]bool{"ORD00010": true, "ORD00011": true, "ORD00013": true, "ORD00014": true}, 15)
+		if got := texts(t, st, r.Snapshot, "rush", "sys_class_name"); len(got) != 2 {
+			t.Errorf("rush orders: %v", got)
+		}
+	})
+}
+
+func TestApply_ListsFaultsOfRulesWithTheirLines(t *testing.T) {
+	files := shop()
+	files["tables/rush.yaml"] = file(`name: rush
+extends: a_order
+fields: []
+rules:
+  - {name: fine, check: 'total > 0', message: no}
+  - {name: odd, check: 'total >', message: no}
+`)
+	files["tables/a_order.yaml"] = file(strings.Replace(string(files["tables/a_order.yaml"].Data), "total > 5", "totl > 5", 1))
+	p := mustRead(t, files)
+	onEach(t, func(t *testing.T, open func() store.Store) {
+		st := open()
+		_, err := Apply(t.Context(), st, p, options(t))
+		if err == nil {
+			t.Fatal("no fault")
+		}
+		for _, want := range []string{"tables/a_order.yaml:8: table a_order: compute of open: ", "tables/rush.yaml:6: table rush: rule odd: check: "} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q is missing in: %v", want, err)
+			}
+		}
+		if v, err := Version(t.Context(), st); v != 0 || err != nil {
+			t.Errorf("version %d (%v), want 0", v, err)
+		}
+	})
+}
+
+// swaps is a log handler that tells of each version that a node takes.
+type swaps struct {
+	slog.Handler
+	seen chan struct{}
+}
+
+func (s swaps) Enabled(context.Context, slog.Level) bool { return true }
+
+func (s swaps) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "definitions" {
+		s.seen <- struct{}{}
+	}
+	return nil
 }
 
 func TestFollow_VersionReachesTheSecondNode(t *testing.T) {
@@ -371,15 +482,18 @@ func TestFollow_VersionReachesTheSecondNode(t *testing.T) {
 		cat := catalog.New(mustApply(t, one, mustRead(t, files), options(t)).Snapshot)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- Follow(ctx, two, cat, nil) }()
+		seen := make(chan struct{}, 10)
+		go func() { done <- Follow(ctx, two, cat, slog.New(swaps{slog.DiscardHandler, seen})) }()
 		for version := uint64(2); version < 5; version++ {
 			files["endpoints/more.js"] = file("// @path /api/x/more" + strings.Repeat("x", int(version)) + "\n")
 			r := mustApply(t, one, mustRead(t, files), options(t))
 			if r.Snapshot.Version != version {
 				t.Fatalf("version %d, want %d", r.Snapshot.Version, version)
 			}
-			for deadline := time.Now().Add(20 * time.Second); cat.Snapshot().Version != version; time.Sleep(5 * time.Millisecond) {
-				if time.Now().After(deadline) {
+			for cat.Snapshot().Version != version {
+				select {
+				case <-seen:
+				case <-time.After(30 * time.Second):
 					t.Fatalf("the second node is at version %d, want %d", cat.Snapshot().Version, version)
 				}
 			}

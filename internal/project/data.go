@@ -29,7 +29,7 @@ const loadedBy = "system"
 
 // loadData loads the files that were never loaded, each in a transaction of its own. What a file holds is taken as it
 // stands, read-only and computed fields included; no rule runs. A column that is missing gets the field's default if that
-// is a literal or =now(); audit fields are filled; password fields are hashed.
+// is a literal or =now(), or the next number if it has a sequence; audit fields are filled; password fields are hashed.
 func (a *application) loadData(ctx context.Context, snap *catalog.Snapshot) error {
 	if len(a.project.Data) == 0 {
 		return nil
@@ -146,7 +146,9 @@ type sheet struct {
 
 	later   []int // fields that refer to the table itself by a constraint: they are written when all records are there
 	waiting store.UpdateSet
-	numbers map[*catalog.Field]int64 // the highest number seen of each sequence
+	waits   []int                    // their lines
+	numbers map[*catalog.Field]int64 // the highest number of each sequence that was seen or given
+	draw    []int                    // fields that the file lacks and a sequence numbers
 }
 
 // loadFile loads one file and remembers that. It returns -1 when another node has done so meanwhile.
@@ -225,7 +227,7 @@ func (s *sheet) header(snap *catalog.Snapshot) error {
 		case f.Generated:
 			faults = append(faults, s.fault(1, "field %s is computed by the database: it cannot be loaded", name))
 		default:
-			s.fields, s.column, s.given = append(s.fields, f), append(s.column, i), append(s.given, record.Value{})
+			s.write(f, i, record.Value{})
 		}
 	}
 	now := record.TimeValue(s.Now())
@@ -236,6 +238,10 @@ func (s *sheet) header(snap *catalog.Snapshot) error {
 			continue
 		case f.Audit:
 			v = s.audit(f, now)
+		case f.Sequence != nil:
+			s.draw = append(s.draw, len(s.fields))
+			s.write(f, -1, v)
+			continue
 		case f.Default == "=now()" && f.Type == record.TypeDateTime:
 			v = now
 		case f.Default == "=now()" && f.Type == record.TypeDate:
@@ -252,7 +258,7 @@ func (s *sheet) header(snap *catalog.Snapshot) error {
 			}
 			continue
 		}
-		s.fields, s.column, s.given = append(s.fields, f), append(s.column, -1), append(s.given, v)
+		s.write(f, -1, v)
 	}
 	for i, f := range s.fields {
 		if slices.Contains(s.table.Key, f.Name) {
@@ -269,6 +275,11 @@ func (s *sheet) header(snap *catalog.Snapshot) error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// write adds a field that is written: from a column of the file, or with one value for all records.
+func (s *sheet) write(f *catalog.Field, column int, v record.Value) {
+	s.fields, s.column, s.given = append(s.fields, f), append(s.column, column), append(s.given, v)
 }
 
 // audit is the value of an audit field for records whose file does not give it.
@@ -288,6 +299,11 @@ func (s *sheet) audit(f *catalog.Field, now record.Value) record.Value {
 
 func (s *sheet) load(ctx context.Context) error {
 	now := record.TimeValue(s.Now())
+	for _, i := range s.draw {
+		if err := s.begin(ctx, s.fields[i]); err != nil {
+			return err
+		}
+	}
 	for {
 		cells, err := s.reader.Read()
 		if errors.Is(err, io.EOF) {
@@ -310,6 +326,11 @@ func (s *sheet) load(ctx context.Context) error {
 				row[i] = text(s.NewID())
 			}
 		}
+		for _, i := range s.draw {
+			f := s.fields[i]
+			s.numbers[f]++
+			row[i] = text(fmt.Sprintf("%s%0*d", f.Sequence.Prefix, f.Sequence.Digits, s.numbers[f]))
+		}
 		s.rows, s.lines = append(s.rows, row), append(s.lines, line)
 		if len(s.rows) == setSize {
 			if err := s.flush(ctx); err != nil {
@@ -322,8 +343,10 @@ func (s *sheet) load(ctx context.Context) error {
 	}
 	if len(s.waiting.Keys) > 0 {
 		s.waiting.Table = s.table
-		if _, err := s.tx.Update(ctx, &s.waiting); err != nil {
+		if f, err := update(ctx, s.tx, &s.waiting); err != nil {
 			return fmt.Errorf("%s: %w", s.file, err)
+		} else if f != nil {
+			return s.fault(s.waits[f.row], "%w", f.err)
 		}
 	}
 	return s.sequences(ctx)
@@ -337,6 +360,9 @@ func (s *sheet) value(f *catalog.Field, cell string) (record.Value, error) {
 	}
 	if f.MaxLength > 0 && len(cell) > f.MaxLength && utf8.RuneCountInString(cell) > f.MaxLength {
 		return v, record.Errorf(record.Invalid, "", "the value is longer than %d characters", f.MaxLength)
+	}
+	if f.Name == s.table.ClassField && !v.IsNull() && !slices.Contains(s.table.Classes, v.S) {
+		return v, record.Errorf(record.Invalid, "", "%.80q is neither %s nor a table that extends it", v.S, s.table.Name)
 	}
 	if f.Sequence != nil {
 		// A number that another prefix made, or none, does not count.
@@ -355,7 +381,7 @@ func (s *sheet) flush(ctx context.Context) error {
 	if err := s.secrets(ctx); err != nil {
 		return err
 	}
-	for _, row := range s.rows {
+	for r, row := range s.rows {
 		if slices.ContainsFunc(s.later, func(i int) bool { return !row[i].IsNull() }) {
 			key, values := make([]record.Value, len(s.keys)), make([]record.Value, len(s.later))
 			for j, i := range s.keys {
@@ -365,6 +391,7 @@ func (s *sheet) flush(ctx context.Context) error {
 				values[j], row[i] = row[i], record.Value{}
 			}
 			s.waiting.Keys, s.waiting.Rows = append(s.waiting.Keys, key), append(s.waiting.Rows, values)
+			s.waits = append(s.waits, s.lines[r])
 		}
 	}
 	names := make([]string, len(s.fields))
@@ -437,36 +464,43 @@ func (s *sheet) secrets(ctx context.Context) error {
 	return insert(ctx, s.tx, system("secret"), []string{"owner", "key", "hash", "version", "changed"}, rows)
 }
 
+// begin finds where a sequence stands, and keeps others from drawing from it until the file is loaded.
+func (s *sheet) begin(ctx context.Context, f *catalog.Field) error {
+	next, err := s.raise(ctx, f.Sequence, f.Sequence.Start)
+	s.numbers[f] = next - 1
+	return err
+}
+
 // sequences moves each sequence beyond the highest number that the file holds. A sequence that would begin beyond it
 // anyway is left alone.
 func (s *sheet) sequences(ctx context.Context) error {
-	table := system("sequence")
 	for f, highest := range s.numbers {
-		next := highest + 1
-		if next <= f.Sequence.Start {
-			continue
-		}
-		key := []record.Value{text(f.Sequence.Name)}
-		w, err := s.tx.Insert(ctx, &store.InsertSet{
-			Table: table, Fields: []string{"name", "next"}, Rows: [][]record.Value{{key[0], record.IntValue(next)}},
-		})
-		if err != nil {
-			return err
-		}
-		if firstFault(w) == nil {
-			continue
-		}
-		rows, err := readAll(ctx, s.tx, catalog.System(), table, []string{"next"}, true, key)
-		if err != nil {
-			return err
-		}
-		if rows.Len() == 1 && rows.At(0)[0].N < next {
-			if _, err := s.tx.Update(ctx, &store.UpdateSet{
-				Table: table, Keys: [][]record.Value{key}, Fields: []string{"next"}, Rows: [][]record.Value{{record.IntValue(next)}},
-			}); err != nil {
+		if next := highest + 1; next > f.Sequence.Start {
+			if _, err := s.raise(ctx, f.Sequence, next); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// raise makes the next number of a sequence at least n, and returns it.
+func (s *sheet) raise(ctx context.Context, q *catalog.Sequence, n int64) (int64, error) {
+	table, key := system("sequence"), []record.Value{text(q.Name)}
+	w, err := s.tx.Insert(ctx, &store.InsertSet{
+		Table: table, Fields: []string{"name", "next"}, Rows: [][]record.Value{{key[0], record.IntValue(n)}},
+	})
+	if err != nil || firstFault(w) == nil {
+		return n, err
+	}
+	rows, err := readAll(ctx, s.tx, catalog.System(), table, []string{"next"}, true, key)
+	if err != nil {
+		return n, err
+	}
+	if rows.Len() == 1 && rows.At(0)[0].N >= n {
+		return rows.At(0)[0].N, nil
+	}
+	return n, cause(update(ctx, s.tx, &store.UpdateSet{
+		Table: table, Keys: [][]record.Value{key}, Fields: []string{"next"}, Rows: [][]record.Value{{record.IntValue(n)}},
+	}))
 }

@@ -213,13 +213,17 @@ func (a *application) reflect(ctx context.Context, tx store.Tx, snap *catalog.Sn
 		gone.Keys = append(gone.Keys, old[id][:1])
 	}
 	if len(gone.Keys) > 0 {
-		if _, err := tx.Delete(ctx, &gone); err != nil {
-			return 0, fmt.Errorf("%s: %w", m.table, err)
+		w, err := tx.Delete(ctx, &gone)
+		if err == nil {
+			err = cause(firstFault(w), nil)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("delete from %s: %w", m.table, err)
 		}
 	}
 	if len(moved.Keys) > 0 {
-		if _, err := tx.Update(ctx, &moved); err != nil {
-			return 0, fmt.Errorf("%s: %w", m.table, err)
+		if err := cause(update(ctx, tx, &moved)); err != nil {
+			return 0, err
 		}
 	}
 	audit := []string{"sys_id", "sys_created_on", "sys_created_by", "sys_updated_on", "sys_updated_by", "sys_mod_count"}

@@ -18,14 +18,14 @@ import (
 	"weir/demo"
 )
 
-var update = flag.Bool("update", false, "write docs/schema anew")
+var rewrite = flag.Bool("update", false, "write docs/schema anew")
 
 const schemaFolder = "../../docs/schema"
 
 func TestSchemas_AreThoseInDocs(t *testing.T) {
 	for name, text := range Schemas() {
 		path := filepath.Join(schemaFolder, name+".json")
-		if *update {
+		if *rewrite {
 			if err := os.MkdirAll(schemaFolder, 0o755); err != nil {
 				t.Fatal(err)
 			}

@@ -53,6 +53,15 @@ type Visit struct {
 	finished bool
 }
 
+// Header is the request's headers; read only.
+func (v *Visit) Header() http.Header { return v.r.Header }
+
+// API is what was called, as logs name it: "now/table".
+func (v *Visit) API() string {
+	api, _ := apiName(v.Path)
+	return clean(api, 200)
+}
+
 // ServeHTTP takes one request down the line and up again.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.aside(w, r) {
@@ -129,7 +138,7 @@ func (v *Visit) run(ctx context.Context) {
 		v.fail(record.Errorf(record.NoPath, "", "Requested URI does not represent any resource"))
 		return
 	}
-	info := gate.RequestInfo{Path: v.Path, Method: v.Method, Dialect: v.Dialect, Batch: v.Batch}
+	info := gate.RequestInfo{Path: unversioned(v.Path), Method: v.Method, Dialect: v.Dialect, Batch: v.Batch}
 	if err := v.allowed(info); err != nil {
 		v.fail(err)
 		return
@@ -386,6 +395,20 @@ func apiName(path string) (api, resource string) {
 		return parts[0] + "/" + parts[1], parts[0] + "/" + parts[1]
 	}
 	return rest, rest
+}
+
+// unversioned is a path without the version of its API, so that routes and limits are written once: /api/now/v2/table is
+// /api/now/table.
+func unversioned(path string) string {
+	rest, ok := strings.CutPrefix(path, "/api/")
+	if !ok {
+		return path
+	}
+	parts := strings.SplitN(rest, "/", 3)
+	if len(parts) < 3 || !isVersion(parts[1]) {
+		return path
+	}
+	return "/api/" + parts[0] + "/" + parts[2]
 }
 
 func isVersion(s string) bool {

@@ -68,7 +68,9 @@ func describeColumn(c *Column, name string, typeOf func(*Column) (record.Type, b
 	if name != c.Name {
 		f.Column, f.Label = c.Name, c.Name
 	}
-	f.ReadOnly = !known || c.Array
+	if f.ReadOnly = !known || c.Array; c.Array {
+		f.Native = c.Base // of a domain too, so that it is seen to be an array
+	}
 	f.Mandatory = c.NotNull && !c.Default && !c.Generated && !c.Identity
 	for _, label := range c.Enum {
 		f.Choices = append(f.Choices, catalog.Choice{Value: label, Label: label})

@@ -48,6 +48,14 @@ type Flavor struct {
 	bool   func(agg, x string) string // min or max of a boolean
 }
 
+// shown is a column as results return it: in its own type, which the database's package reads, but arrays as JSON.
+func (f *Flavor) shown(x string, t record.Type, native string) string {
+	if strings.HasSuffix(native, "[]") {
+		return f.plain(x, t, native)
+	}
+	return x
+}
+
 func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // DecimalCollation is the collation by which SQLite orders decimals, which it stores as text; the database registers it.
@@ -192,6 +200,8 @@ var PostgreSQL = &Flavor{
 			return x
 		case t == record.TypeBytes:
 			return x
+		case strings.HasSuffix(native, "[]"):
+			return "to_json(" + x + ")::text"
 		case t.Textual() && t != record.TypeDate:
 			if postgresText(native) {
 				return x

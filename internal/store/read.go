@@ -266,7 +266,7 @@ func (c *compilation) list(q *Read) (*Statement, error) {
 		if err != nil {
 			return nil, err
 		}
-		fields[i], out[i] = n.sql, output(n)
+		fields[i], out[i] = c.shown(n.sql, n.typ, n.native), output(n)
 	}
 	if len(fields) == 0 {
 		fields = []string{"1"}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -75,8 +76,8 @@ type Spelling struct {
 	Table func(schema, name string) string
 	// InlineForeign says that foreign keys can only be given with their column.
 	InlineForeign bool
-	// Retype is the statements that change a column's type; nil when the database cannot.
-	Retype func(r *Relation, c Column) []string
+	// Retype is the statements that give a column of a relation, as the database has it, another type.
+	Retype func(have *Relation, c Column) []string
 }
 
 // Quote quotes an identifier.
@@ -135,6 +136,9 @@ func (sp *Spelling) Relations(s *catalog.Snapshot) ([]*Relation, error) {
 		r.Uniques = addIndexes(r, r.Uniques, t, t.Uniques, "key")
 		r.Indexes = addIndexes(r, r.Indexes, t, t.Indexes, "idx")
 	}
+	slices.SortFunc(list, func(a, b *Relation) int {
+		return cmp.Or(strings.Compare(a.Schema, b.Schema), strings.Compare(a.Name, b.Name))
+	})
 	return list, errors.Join(faults...)
 }
 
@@ -302,7 +306,7 @@ func (p *planner) alter(r, have *Relation) error {
 			p.add(r, fmt.Sprintf("add column %s %s", c.Name, c.Type), fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s", table, p.column(r, c)))
 		case !sameType(old.Type, c.Type):
 			p.refuse(r, fmt.Sprintf("change column %s from %s to %s", c.Name, old.Type, c.Type),
-				"values that do not fit the new type are lost or stop the change", p.Retype(r, c))
+				"values that do not fit the new type are lost or stop the change", p.Retype(have, c))
 		}
 	}
 	for _, old := range have.Columns {
@@ -341,6 +345,9 @@ func (p *planner) alter(r, have *Relation) error {
 		}
 	}
 	for _, x := range have.Uniques {
+		if slices.ContainsFunc(x.Columns, func(c string) bool { return r.Column(c) == nil }) {
+			continue // goes with its column
+		}
 		if !hasIndex(r.Uniques, x) && x.Name == strings.Trim(p.indexIn(r, IndexName(r.Name, x.Columns, "key")), `"`) {
 			p.refuse(r, fmt.Sprintf("drop unique (%s)", strings.Join(x.Columns, ", ")),
 				"the database refuses equal values until it is gone", []string{p.dropIndex(r, x)})
@@ -380,7 +387,7 @@ func (p *planner) alterForeign(r, have *Relation, isNew map[string]bool) error {
 		p.foreign(r, fk)
 	}
 	for _, fk := range have.Foreign {
-		if fk.Name == "" || fk.Name != IndexName(r.Name, []string{fk.Column}, "fkey") {
+		if fk.Name == "" || r.Column(fk.Column) == nil || fk.Name != IndexName(r.Name, []string{fk.Column}, "fkey") {
 			continue // not one that weir made
 		}
 		if !slices.ContainsFunc(r.Foreign, func(o ForeignKey) bool { return o.Column == fk.Column && o.Table == fk.Table }) {

@@ -117,7 +117,8 @@ func columns(list []*catalog.Field, prefix string) []string {
 // returning is the RETURNING clause for columns of the table.
 func (w *writing) returning(first, prefix string, list ...*catalog.Field) string {
 	names := columns(list, prefix)
-	for _, f := range list {
+	for i, f := range list {
+		names[i] = w.shown(names[i], f.Type, f.Native)
 		w.st.Out = append(w.st.Out, Output{Type: f.Type, Native: f.Native})
 	}
 	if first != "" {

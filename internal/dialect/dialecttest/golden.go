@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
@@ -56,8 +57,8 @@ var Actors = map[string]record.Actor{
 //	{"result":{"number":"INC0010001","priority":"3"}}
 //
 // Ops and response are compared, and with -update rewritten. The outcome is one block of lines for each op, with a line
-// "op" before each but the first: key and row (JSON; values as text of the field's type), inserted, changed, total N, error
-// (JSON with kind, field, rule, msg), streamed (rows come from a cursor), breaks (JSON: the error that ends the cursor).
+// "op" before each but the first: key and row (JSON; values as text of the field's type), inserted, changed, total N, took (a
+// duration), result (the document of an invocation), unserviced, error (JSON with kind, field, rule, msg), streamed (rows come from a cursor), breaks (JSON: the error that ends the cursor).
 // Other lines with # in a request are words for newDialect, which may turn settings by them.
 func Unit(t *testing.T, glob string, snap *catalog.Snapshot, newDialect func(words []string) dialect.Dialect) {
 	each(t, glob, func(t *testing.T, f *file) {
@@ -68,6 +69,13 @@ func Unit(t *testing.T, glob string, snap *catalog.Snapshot, newDialect func(wor
 			a := &wire.Answer{}
 			outcomes := outcomeReader{t: t, snap: snap, blocks: splitOutcomes(c.outcome)}
 			ops := ""
+			if b, ok := d.(dialect.Batcher); ok && b.IsBatch(call.Method, call.Path) {
+				e := &replay{outcomes: &outcomes}
+				b.Batch(context.Background(), batchRun(snap, e, d), call, a)
+				f.check(t, c, "ops", &c.ops, e.ops)
+				f.check(t, c, "response", &c.response, printAnswer(a)+printItems(a.Body))
+				continue
+			}
 			x, err := d.Decode(snap, call)
 			for err == nil {
 				if ops != "" {
@@ -121,9 +129,13 @@ func EndToEnd(t *testing.T, glob string, newServer func(t *testing.T) Server) {
 	})
 }
 
-// Do answers one call: decode, execute, reply.
+// Do answers one call: decode, execute, reply; or the items of a batch.
 func Do(ctx context.Context, s Server, call *dialect.Call) *wire.Answer {
 	a := &wire.Answer{}
+	if b, ok := s.Dialect.(dialect.Batcher); ok && b.IsBatch(call.Method, call.Path) {
+		b.Batch(ctx, batchRun(s.Snapshot, s.Executor, s.Dialect), call, a)
+		return a
+	}
 	x, err := s.Dialect.Decode(s.Snapshot, call)
 	for err == nil {
 		u := &record.Unit{Version: s.Snapshot.Version, Ops: x.Ops, Actors: []record.Actor{call.Actor}, Ordered: x.Ordered}
@@ -168,6 +180,51 @@ func Do(ctx context.Context, s Server, call *dialect.Call) *wire.Answer {
 		s.Dialect.Fail(call, err, a)
 	}
 	return a
+}
+
+func batchRun(snap *catalog.Snapshot, e dialect.Executor, d dialect.Dialect) *dialect.BatchRun {
+	mux := &dialect.Mux{}
+	mux.Handle("/api/", d)
+	return &dialect.BatchRun{Snapshot: snap, Exec: e, Mux: mux}
+}
+
+// replay is an executor that prints the units of a batch and answers with the outcomes of a file.
+type replay struct {
+	outcomes *outcomeReader
+	ops      string
+}
+
+func (e *replay) Execute(_ context.Context, _ *catalog.Snapshot, u *record.Unit) []record.Outcome {
+	if e.ops != "" {
+		e.ops += "then\n"
+	}
+	if u.Ordered {
+		e.ops += "ordered\n"
+	}
+	e.ops += Print(u.Ops)
+	return e.outcomes.take(u.Ops)
+}
+
+func (e *replay) Stream(context.Context, *catalog.Snapshot, *record.Unit) record.Outcome {
+	panic("dialecttest: a batch streams nothing")
+}
+
+// printItems tells the bodies of the items of a batch in the clear.
+func printItems(body []byte) string {
+	var answer struct {
+		Serviced []struct {
+			ID   string
+			Body []byte
+		} `json:"serviced_requests"`
+	}
+	if json.Unmarshal(body, &answer) != nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, item := range answer.Serviced {
+		fmt.Fprintf(&b, "(%s) %s\n", item.ID, item.Body)
+	}
+	return b.String()
 }
 
 // file is one golden file.
@@ -418,6 +475,16 @@ func (r *outcomeReader) outcome(op *record.Op, lines []string, o *record.Outcome
 			fmt.Sscan(rest, &o.Total)
 		case "error":
 			o.Err = r.err(rest)
+		case "unserviced":
+			o.Unserviced = true
+		case "took":
+			d, err := time.ParseDuration(rest)
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			o.Stat.End = d
+		case "result":
+			o.Result = []byte(rest)
 		case "breaks":
 			streamed, breaks = true, r.err(rest)
 		case "key":

@@ -53,8 +53,10 @@ func listCall(query string) *dialect.Call {
 
 func BenchmarkDecode(b *testing.B) {
 	snap, d := small(b), now.New(now.Options{})
-	post := &dialect.Call{Method: "POST", Path: "/api/now/table/incident", RawQuery: "sysparm_fields=number,priority", Base: "https://h",
-		Body: []byte(`{"short_description":"disk full","urgency":"1","state":"2","caller_id":"62826bf03710200044e0bfc8bcbe5df1","category":"software"}`)}
+	post := &dialect.Call{
+		Method: "POST", Path: "/api/now/table/incident", RawQuery: "sysparm_fields=number,priority", Base: "https://h",
+		Body: []byte(`{"short_description":"disk full","urgency":"1","state":"2","caller_id":"62826bf03710200044e0bfc8bcbe5df1","category":"software"}`),
+	}
 	post.Header.Add("Content-Type", "application/json")
 	for name, call := range map[string]*dialect.Call{
 		"get":    {Method: "GET", Path: "/api/now/table/incident/62826bf03710200044e0bfc8bcbe5df1", Base: "https://h"},

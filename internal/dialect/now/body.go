@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 
+	jsonopts "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"weir/internal/record"
@@ -52,6 +54,9 @@ func readBody(contentType string, body []byte) ([]given, error) {
 
 // lastWins drops all but the last value of each name.
 func lastWins(list []given) []given {
+	if len(list) <= 16 && !repeats(list) {
+		return list
+	}
 	last := make(map[string]int, len(list))
 	for i := range list {
 		last[list[i].name] = i
@@ -68,9 +73,32 @@ func lastWins(list []given) []given {
 	return kept
 }
 
+// repeats reports whether a name comes twice in a short list.
+func repeats(list []given) bool {
+	for i := range list {
+		for j := range list[:i] {
+			if list[i].name == list[j].name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// decoders are kept, since a batch reads thousands of small bodies.
+var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
+
+var lenient = jsonopts.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
 func readJSON(body []byte) ([]given, error) {
-	dec := jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	var list []given
+	// A bytes.Buffer is read in place; any other reader would cost a copy of the body and a buffer for it.
+	dec := decoders.Get().(*jsontext.Decoder)
+	defer func() {
+		dec.Reset(bytes.NewBuffer(nil)) // no body is held on to
+		decoders.Put(dec)
+	}()
+	dec.Reset(bytes.NewBuffer(body), lenient)
+	list := make([]given, 0, 8)
 	first, err := dec.ReadToken()
 	if err != nil {
 		return nil, err

@@ -110,17 +110,17 @@ func (r *renderer) referredJSON(dst []byte, c *column, v record.Value, row []rec
 		return wire.AppendQuote(dst, d.S)
 	}
 	dst = append(dst, '"')
-	dst = r.text(dst, c.named, d, true)
+	dst = r.text(dst, c.shownField(), d, true)
 	return append(dst, '"')
 }
 
 // referred is the value of the display field of the record that a reference points at; "" if there is no such record.
-// The domain "global" is no record, but its name says it all.
+// The domain "global" is no record, but its name says it all. Where a path cannot walk so far the key must do.
 func referred(c *column, v record.Value, row []record.Value) record.Value {
-	if d := row[c.display]; !d.Empty() || v.S != "global" {
-		return d
+	if c.display < 0 || c.display >= len(row) || v.S == "global" && row[c.display].Empty() {
+		return v
 	}
-	return v
+	return row[c.display]
 }
 
 // quoted appends a value or its display value as a JSON string.
@@ -252,12 +252,20 @@ func appendSegment(dst []byte, v record.Value) []byte {
 		return v.AppendText(dst)
 	}
 	for i := range len(v.S) {
-		if c := v.S[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && c != '-' && c != '_' {
+		if !unreserved[v.S[i]] {
 			return append(dst, url.PathEscape(v.S)...)
 		}
 	}
 	return append(dst, v.S...)
 }
+
+// unreserved are the characters that need no escaping in a path.
+var unreserved = func() (set [256]bool) {
+	for _, c := range "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_" {
+		set[c] = true
+	}
+	return set
+}()
 
 // valueIn is the value of the column in a row, null if it is not read.
 func (c *column) valueIn(row []record.Value) record.Value {
@@ -265,4 +273,12 @@ func (c *column) valueIn(row []record.Value) record.Value {
 		return record.Value{}
 	}
 	return row[c.value]
+}
+
+// shownField is the field that display values of a reference are values of.
+func (c *column) shownField() *catalog.Field {
+	if c.named != nil {
+		return c.named
+	}
+	return c.field
 }

@@ -75,7 +75,6 @@ func parseEnvelope(body []byte, most int) (*envelope, error) {
 				return errors.New("rest_requests is no array")
 			}
 			found = true
-			env.items, env.bare = nil, nil
 			return r.items(env)
 		}
 		return r.dec.SkipValue()
@@ -118,6 +117,9 @@ func (r *envelopeReader) items(env *envelope) error {
 	if _, err := r.dec.ReadToken(); err != nil {
 		return err
 	}
+	// Every item has a url, so this is about how many there are; growing the slices would copy them many times over.
+	n := min(bytes.Count(r.dec.UnreadBuffer(), []byte(`"url"`)), r.most)
+	env.items, env.bare = make([]dialect.Item, 0, n), make([]bool, 0, n)
 	for {
 		switch r.dec.PeekKind() {
 		case ']':

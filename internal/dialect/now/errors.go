@@ -211,6 +211,9 @@ func (at *address) allow() string {
 // head sets status and the fields that every answer has.
 func head(a *wire.Answer, status int, f format) {
 	a.Status = status
+	if a.Header == nil {
+		a.Header = make(wire.Header, 0, len(noStore)+4)
+	}
 	if status != 204 {
 		a.Header.Add("Content-Type", contentTypes[f])
 	}

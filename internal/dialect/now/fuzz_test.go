@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/tools/txtar"
 
+	"weir/internal/catalog"
 	"weir/internal/dialect"
 	"weir/internal/dialect/dialecttest"
 	"weir/internal/dialect/now"
@@ -41,7 +42,7 @@ func requests(t testing.TB) []string {
 }
 
 // check decodes a call and replies to it with empty, failed and filled outcomes. Answers must be well formed.
-func check(t *testing.T, call *dialect.Call) {
+func check(t *testing.T, snap *catalog.Snapshot, call *dialect.Call) {
 	for _, turn := range []func(op *record.Op) record.Outcome{
 		func(*record.Op) record.Outcome { return record.Outcome{Total: -1} },
 		func(*record.Op) record.Outcome { return record.Outcome{Err: record.Errorf(record.Rejected, "f", "no")} },
@@ -49,7 +50,7 @@ func check(t *testing.T, call *dialect.Call) {
 	} {
 		d := newDialect(nil).(*now.Dialect)
 		a := &wire.Answer{}
-		x, err := d.Decode(small(t), call)
+		x, err := d.Decode(snap, call)
 		for err == nil {
 			out := make([]record.Outcome, len(x.Ops))
 			for i := range x.Ops {
@@ -143,17 +144,19 @@ func wellFormed(t *testing.T, a *wire.Answer) {
 }
 
 func FuzzQuery(f *testing.F) {
+	snap := small(f)
 	for _, r := range requests(f) {
 		if _, q, ok := strings.Cut(strings.SplitN(r, "\n", 2)[0], "sysparm_query="); ok {
 			f.Add(q)
 		}
 	}
 	f.Fuzz(func(t *testing.T, query string) {
-		check(t, &dialect.Call{Method: "GET", Path: "/api/now/table/incident", RawQuery: "sysparm_query=" + query, Base: "https://h"})
+		check(t, snap, &dialect.Call{Method: "GET", Path: "/api/now/table/incident", RawQuery: "sysparm_query=" + query, Base: "https://h"})
 	})
 }
 
 func FuzzBody(f *testing.F) {
+	snap := small(f)
 	for _, r := range requests(f) {
 		if _, body, ok := strings.Cut(r, "\n\n"); ok {
 			f.Add([]byte(body), strings.Contains(r, "xml"), false)
@@ -169,11 +172,12 @@ func FuzzBody(f *testing.F) {
 		if display {
 			call.RawQuery = "sysparm_input_display_value=true&sysparm_display_value=all"
 		}
-		check(t, call)
+		check(t, snap, call)
 	})
 }
 
 func FuzzCall(f *testing.F) {
+	snap := small(f)
 	for _, r := range requests(f) {
 		line, body, _ := strings.Cut(r, "\n\n")
 		line, _, _ = strings.Cut(strings.TrimPrefix(line, "# strict\n"), "\n")
@@ -187,6 +191,6 @@ func FuzzCall(f *testing.F) {
 		}
 		call := &dialect.Call{Method: method, Path: path, RawQuery: query, Body: body, Base: "https://h"}
 		call.Header = wire.Header{{Name: "Content-Type", Value: contentType}, {Name: "Accept", Value: accept}}
-		check(t, call)
+		check(t, snap, call)
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/hex"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -362,18 +364,12 @@ func (s *staging) insertMany() (*dialect.Exchange, error) {
 		x.Ops = append(x.Ops, s.newSet())
 	}
 	first := len(x.Ops)
-	at := make([]int, 0, len(rows)) // row of each op
-	var faults [][]member
-	failed := 0
-	fault := func(row int, err *record.Error) {
-		if failed++; len(faults) < maxImportErrors {
-			faults = append(faults, []member{{"row", strconv.Itoa(row)}, {"message", says(err, where{})}})
-		}
-	}
+	at := make([]int, 0, len(rows))   // row of each op
+	faults := map[int]*record.Error{} // by row
 	for i, fields := range rows {
 		set, err := s.assign(fields, true)
 		if err != nil {
-			fault(i, record.AsError(err))
+			faults[i] = record.AsError(err)
 			continue
 		}
 		if s.sets != nil {
@@ -407,12 +403,16 @@ func (s *staging) insertMany() (*dialect.Exchange, error) {
 					s.fail(a, err)
 					return
 				}
-				fault(at[i], err)
+				faults[at[i]] = err
 			}
 		}
-		s.write(a, 201, []member{{"import_set_id", number}, {"multi_import_set_id", multi}}, "errors", faults)
-		if failed > 0 {
-			a.Header.Add("X-Weir-Import-Errors", strconv.Itoa(failed))
+		var told [][]member
+		for _, row := range slices.Sorted(maps.Keys(faults))[:min(len(faults), maxImportErrors)] {
+			told = append(told, []member{{"row", strconv.Itoa(row)}, {"message", says(faults[row], where{})}})
+		}
+		s.write(a, 201, []member{{"import_set_id", number}, {"multi_import_set_id", multi}}, "errors", told)
+		if len(faults) > 0 {
+			a.Header.Add("X-Weir-Import-Errors", strconv.Itoa(len(faults)))
 		}
 	}
 	return x, nil

@@ -81,6 +81,7 @@ func small(t testing.TB) *catalog.Snapshot {
 			{Name: "group", Type: "reference", Reference: "sys_user_group"},
 			{Name: "scrum", Type: "boolean"},
 		}},
+		{Name: "badge", Fields: []catalog.FieldDef{{Name: "member", Type: "reference", Reference: "sys_user_grmember"}}},
 		{Name: "task", Label: "Task", Display: "number", Fields: []catalog.FieldDef{
 			{Name: "number", Type: "string", ReadOnly: true, Unique: true, Sequence: &catalog.Sequence{Prefix: "TASK", Digits: 7}},
 			{Name: "state", Type: "integer", Choices: choices("1", "Open", "3", "Closed")},

@@ -368,17 +368,10 @@ func (c *comparison) text(op record.ExprOp, text string) *record.Expr {
 	f := c.field
 	switch {
 	case f.Type == record.TypeReference:
-		t, err := c.p.q.snap.Table(f.Reference)
-		if err != nil {
-			return nil
+		if shown := c.shown(); shown != nil {
+			return shown.text(op, text)
 		}
-		shown := t.Field(t.Display)
-		if shown == nil || !comparable(shown) || shown.Type == record.TypeReference {
-			return nil
-		}
-		path := c.path + "." + shown.Name
-		c.p.walks.add(path)
-		return (&comparison{p: c.p, path: path, table: c.table, owner: t, field: shown}).text(op, text)
+		return nil
 	case f.Type.Textual():
 		if f.Type == record.TypeGUID {
 			text = strings.ToLower(text)
@@ -390,6 +383,20 @@ func (c *comparison) text(op record.ExprOp, text string) *record.Expr {
 		return c.within(text)
 	}
 	return nil
+}
+
+// shown is a comparison of what is shown of the record that the field refers to; nil if that cannot be compared.
+func (c *comparison) shown() *comparison {
+	path, f := shownPath(c.p.q.snap, c.table, c.path, c.field)
+	if f == nil || !comparable(f) {
+		return nil
+	}
+	steps, err := c.p.q.snap.Resolve(c.table, path)
+	if err != nil {
+		return nil
+	}
+	c.p.walks.add(path)
+	return &comparison{p: c.p, path: path, table: c.table, owner: steps[len(steps)-1].Table, field: f}
 }
 
 // choices turns a text condition on a number with choices into the list of the choices that satisfy it.
@@ -564,18 +571,19 @@ func (p *queryParser) shorthand(path, value string) *record.Expr {
 	c := &comparison{p: p, path: path, table: p.q.table, owner: last.Table, field: last.Field}
 	switch {
 	case last.Field.Type == record.TypeReference:
-		e := c.equal(value)
-		shown := p.displayPath(path, last.Field)
-		t, err := p.q.snap.Table(last.Field.Reference)
-		if shown == "" || err != nil {
-			return e
+		list := []*record.Expr{c.equal(value)}
+		if shown := c.shown(); shown != nil {
+			if e := shown.equal(value); e != nil {
+				list = append(list, e)
+			}
 		}
-		p.walks.add(shown)
-		byName := (&comparison{p: p, path: shown, table: p.q.table, owner: t, field: t.Field(t.Display)}).equal(value)
-		if byName == nil {
-			return e
+		if list[0] == nil {
+			list = list[1:] // no key looks like this
 		}
-		return record.AnyOf(e, byName)
+		if len(list) == 0 {
+			return nil
+		}
+		return record.AnyOf(list...)
 	case len(last.Field.Choices) > 0:
 		return c.equal(choiceValue(last.Field, value))
 	}

@@ -100,7 +100,7 @@ func (q *request) projection() (*projection, error) {
 		return p, nil
 	}
 	p := &projection{snap: q.snap, shown: k.shown, noLinks: k.noLinks}
-	b := projectionBuilder{p: p, walks: walks{max: q.d.opt.MaxWalks}}
+	b := projectionBuilder{p: p, table: q.table, walks: walks{max: q.d.opt.MaxWalks}}
 	if names := splitList(k.fields); names != nil {
 		if len(names) > q.d.opt.MaxFields {
 			return nil, record.Errorf(record.TooLarge, "sysparm_fields", "%d fields, %d are allowed; see now.max_fields", len(names), q.d.opt.MaxFields)
@@ -131,6 +131,7 @@ func (q *request) projection() (*projection, error) {
 
 type projectionBuilder struct {
 	p     *projection
+	table *catalog.Table
 	walks walks
 }
 
@@ -152,15 +153,32 @@ func (b *projectionBuilder) add(path string, steps []catalog.Step) {
 		c.value = b.read(path)
 		c.linkPath = "/table/" + last.Field.Reference + "/"
 		if b.p.shown != showValue {
-			named, _ := b.p.snap.Table(last.Field.Reference)
-			c.named = named.Field(named.Display)
-			c.display = b.read(path + "." + named.Display)
-			b.walks.add(path + "." + named.Display)
+			if shown, f := shownPath(b.p.snap, b.table, path, last.Field); f != nil {
+				c.named, c.display = f, b.read(shown)
+				b.walks.add(shown)
+			}
 		}
 	default:
 		c.value = b.read(path)
 	}
 	b.p.columns = append(b.p.columns, c)
+}
+
+// shownPath is the path of what is shown of the record that path, a reference of table t, points at: its display field,
+// and if that is a reference again, what is shown of that. The field is nil if a path cannot walk so far.
+func shownPath(snap *catalog.Snapshot, t *catalog.Table, path string, f *catalog.Field) (string, *catalog.Field) {
+	for f.Type == record.TypeReference {
+		other, err := snap.Table(f.Reference)
+		if err != nil || other.Field(other.Display) == nil {
+			return "", nil
+		}
+		f = other.Field(other.Display)
+		path += "." + f.Name
+		if _, err := snap.Resolve(t, path); err != nil {
+			return "", nil
+		}
+	}
+	return path, f
 }
 
 // read is the index of a path among those that the op returns.

@@ -210,11 +210,8 @@ func (p *queryParser) orderBy(term, path string, desc bool, t *catalog.Table, de
 		p.ignore(term)
 		return
 	}
-	if last := steps[len(steps)-1]; last.Field.Type == record.TypeReference {
-		if path = p.displayPath(path, last.Field); path == "" {
-			p.ignore(term)
-			return
-		}
+	if shown, f := shownPath(p.q.snap, t, path, steps[len(steps)-1].Field); f != nil && comparable(f) {
+		path = shown
 	}
 	for _, s := range p.out.sort {
 		if s.Path == path {
@@ -228,15 +225,6 @@ func (p *queryParser) orderBy(term, path string, desc bool, t *catalog.Table, de
 // comparable reports whether values of the field have an order and may be compared in a query.
 func comparable(f *catalog.Field) bool {
 	return f.Type != record.TypePassword && f.Type != record.TypeBytes
-}
-
-// displayPath is the path of what is shown of a reference; "" if that has no order.
-func (p *queryParser) displayPath(path string, f *catalog.Field) string {
-	t, err := p.q.snap.Table(f.Reference)
-	if err != nil || t.Field(t.Display) == nil || !comparable(t.Field(t.Display)) {
-		return ""
-	}
-	return path + "." + t.Display
 }
 
 func (p *queryParser) groupBy(term, path string, t *catalog.Table, depth int) {

@@ -165,13 +165,10 @@ func (s *stats) groupBy(paths []string) error {
 		}
 		s.walks.add(path)
 		if g.kind == reference && s.shown != showValue {
-			named, err := s.snap.Table(last.Field.Reference)
-			if err != nil {
-				return err
+			if shown, f := shownPath(s.snap, s.table, path, last.Field); f != nil {
+				g.named, g.display = f, s.groupIndex(shown)
+				s.walks.add(shown)
 			}
-			g.named = named.Field(named.Display)
-			g.display = s.groupIndex(path + "." + named.Display)
-			s.walks.add(path + "." + named.Display)
 		}
 		s.groups = append(s.groups, g)
 	}
@@ -474,14 +471,14 @@ func (w *statsWriter) groupText(c *column, row []record.Value, display bool) str
 	}
 	v := row[c.value]
 	if display && c.kind == reference {
-		if v.Empty() || c.display >= len(row) {
+		if v.Empty() {
 			return ""
 		}
 		v = referred(c, v, row)
 		if v.Form == record.Text {
 			return v.S
 		}
-		return string(w.text(nil, c.named, v, true))
+		return string(w.text(nil, c.shownField(), v, true))
 	}
 	if s, ok := w.label(c, v, display); ok {
 		return s

@@ -101,20 +101,21 @@ func (l *list) reply(out []record.Outcome, a *wire.Answer) {
 		rows = record.NewRows(nil, nil)
 	}
 	headers, body := len(a.Header), len(a.Body)
+	counted := !l.page.noCount && o.Total >= 0
 	begin := func() {
 		head(a, 200, l.format)
-		if !l.page.noCount {
+		if counted {
 			a.Header.Add("X-Total-Count", strconv.FormatInt(o.Total, 10))
 		}
 		reportIgnored(a, l.ignored)
 	}
 	if l.method == "HEAD" {
-		if l.at.version == "v1" && l.isEmpty(o, rows) {
+		if l.at.version == "v1" && isEmpty(o, rows, counted) {
 			l.fail(a, noRecord())
 			return
 		}
 		begin()
-		l.link(a, o.Total, !l.page.noCount)
+		l.link(a, o.Total, counted)
 		return
 	}
 	row, more := rows.Next()
@@ -123,7 +124,7 @@ func (l *list) reply(out []record.Outcome, a *wire.Answer) {
 		return
 	}
 	begin()
-	if !l.page.noCount {
+	if counted {
 		l.link(a, o.Total, true)
 	}
 	r := l.renderer(l.projection)
@@ -135,7 +136,7 @@ func (l *list) reply(out []record.Outcome, a *wire.Answer) {
 		if len(a.Body) < wire.FlushAt || a.Flush == nil {
 			continue
 		}
-		if l.page.noCount && !l.sent {
+		if !counted && !l.sent {
 			l.link(a, -1, false)
 		}
 		l.sent = true
@@ -154,19 +155,22 @@ func (l *list) reply(out []record.Outcome, a *wire.Answer) {
 		return
 	}
 	l.close(a, n)
-	if l.page.noCount && !l.sent && n == l.page.limit {
+	if counted || l.sent {
+		return
+	}
+	if n == l.page.limit {
 		l.link(a, -1, false) // a full page: there may be a next one
-	} else if l.page.noCount && !l.sent {
+	} else {
 		l.link(a, l.page.offset+n, false)
 	}
 }
 
-func (l *list) isEmpty(o *record.Outcome, rows *record.Rows) bool {
-	if !l.page.noCount {
+func isEmpty(o *record.Outcome, rows *record.Rows, counted bool) bool {
+	if counted {
 		return o.Total == 0
 	}
-	_, any := rows.Next()
-	return !any
+	_, more := rows.Next()
+	return !more
 }
 
 func (l *list) open(a *wire.Answer) {

@@ -292,12 +292,15 @@ func (w *writing) after(x *dialect.Exchange) *dialect.Exchange {
 
 // find reads the key of the record that a lookup names.
 func (w *writing) find(l lookup) record.Op {
-	shown := l.table.Field(l.table.Display)
+	path, shown := l.table.Display, l.table.Field(l.table.Display)
+	if deeper, f := shownPath(w.snap, l.table, path, shown); f != nil {
+		path, shown = deeper, f
+	}
 	where := &record.Expr{Op: record.Never}
 	if v, err := record.Parse(shown.Type, l.name); err == nil {
 		where = &record.Expr{
 			Op: record.Eq, Fold: !w.d.opt.CaseSensitive && shown.Type == record.TypeString,
-			Args: []*record.Expr{record.F(shown.Name), record.C(v)},
+			Args: []*record.Expr{record.F(path), record.C(v)},
 		}
 	}
 	key := l.table.Key[0]

@@ -66,7 +66,7 @@ func (r *renderer) referredXML(dst []byte, c *column, v record.Value, row []reco
 	if d.Form == record.Text {
 		return wire.AppendXMLText(dst, d.S)
 	}
-	return r.text(dst, c.named, d, true)
+	return r.text(dst, c.shownField(), d, true)
 }
 
 func (r *renderer) wrapped(dst []byte, name string, c *column, v record.Value, display bool) []byte {

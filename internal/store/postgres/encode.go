@@ -18,11 +18,22 @@ var elements = map[uint32]uint32{
 	pgtype.TimestamptzArrayOID: pgtype.TimestamptzOID, pgtype.ByteaArrayOID: pgtype.ByteaOID,
 }
 
-// binaryType reports whether values for a parameter of this type are sent in binary form.
-func binaryType(oid uint32) bool {
+// binaryType reports whether values of a field type are sent in binary form to a parameter of type oid. A reference to a
+// number, for one, is a text here and goes as such.
+func binaryType(t record.Type, oid uint32) bool {
 	switch oid {
-	case pgtype.TextOID, pgtype.VarcharOID, pgtype.Int8OID, pgtype.BoolOID, pgtype.Float8OID, pgtype.TimestampOID, pgtype.TimestamptzOID, pgtype.ByteaOID:
+	case pgtype.TextOID, pgtype.VarcharOID:
 		return true
+	case pgtype.Int8OID:
+		return t == record.TypeInteger || t == record.TypeDuration
+	case pgtype.BoolOID:
+		return t == record.TypeBoolean
+	case pgtype.Float8OID:
+		return t == record.TypeFloat
+	case pgtype.TimestampOID, pgtype.TimestamptzOID:
+		return t == record.TypeDateTime
+	case pgtype.ByteaOID:
+		return t == record.TypeBytes
 	}
 	return false
 }
@@ -45,7 +56,7 @@ func (e *encoder) encode(oids []uint32, s *step) error {
 		var err error
 		null := false
 		if p := &st.Params[i]; p.Array {
-			if elem, ok := elements[oid]; ok {
+			if elem := elements[oid]; binaryType(p.Type, elem) {
 				format, err = binaryFormat, e.array(p, elem, &args[i])
 			} else {
 				err = e.literal(p, &args[i])
@@ -53,7 +64,7 @@ func (e *encoder) encode(oids []uint32, s *step) error {
 		} else {
 			v, fault := store.Fit(p.Type, args[i].Value)
 			err, null = fault, v.IsNull()
-			if binaryType(oid) {
+			if binaryType(p.Type, oid) {
 				format = binaryFormat
 				e.binary(oid, v)
 			} else {

@@ -142,7 +142,16 @@ func (s *Store) config(maxConns, minConns int, params map[string]string) *pgxpoo
 	c.ConnConfig.BuildContextWatcherHandler = func(pg *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: pg, DeadlineDelay: 5 * time.Second}
 	}
+	c.AfterConnect = hideSystem
 	return c
+}
+
+// hideSystem takes weir's own schema out of the search path, where it would be for a login of the same name: tables of
+// definitions are never found there.
+func hideSystem(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `SELECT set_config('search_path', coalesce(string_agg(quote_ident(s), ', ' ORDER BY n), ''), false)
+		FROM unnest(current_schemas(false)) WITH ORDINALITY u(s, n) WHERE s <> $1`, pgx.QueryExecModeExec, catalog.SystemSchema)
+	return err
 }
 
 func (s *Store) session(c *pgx.ConnConfig, params map[string]string) {
@@ -150,6 +159,8 @@ func (s *Store) session(c *pgx.ConnConfig, params map[string]string) {
 	c.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	p := c.RuntimeParams
 	p["application_name"], p["timezone"], p["datestyle"], p["intervalstyle"] = "weir", "UTC", "ISO", "postgres"
+	// Compiling a statement takes longer than most of ours run, and cannot be canceled: 5 s were seen on a busy machine.
+	p["jit"] = "off"
 	p["bytea_output"], p["extra_float_digits"] = "hex", "1"
 	p["statement_timeout"] = millis(s.opts.Statement)
 	p["lock_timeout"] = millis(s.opts.Lock)

@@ -18,7 +18,7 @@ import (
 	"weir/internal/telemetry"
 )
 
-func open(t *testing.T, o Options) *Store {
+func open(t testing.TB, o Options) *Store {
 	t.Helper()
 	if o.URL == "" {
 		if o.URL = storetest.Postgres(t); o.URL == "" {
@@ -33,7 +33,7 @@ func open(t *testing.T, o Options) *Store {
 	return s
 }
 
-func mustBuild(t *testing.T, tables ...catalog.TableDef) *catalog.Snapshot {
+func mustBuild(t testing.TB, tables ...catalog.TableDef) *catalog.Snapshot {
 	t.Helper()
 	s, err := catalog.Build(1, catalog.Definitions{Tables: tables})
 	if err != nil {
@@ -42,7 +42,7 @@ func mustBuild(t *testing.T, tables ...catalog.TableDef) *catalog.Snapshot {
 	return s
 }
 
-func mustApply(t *testing.T, s *Store, snap *catalog.Snapshot) {
+func mustApply(t testing.TB, s *Store, snap *catalog.Snapshot) {
 	t.Helper()
 	plan, err := s.Schema().Plan(context.Background(), snap)
 	if err != nil {
@@ -68,7 +68,7 @@ func mustTable(t *testing.T, snap *catalog.Snapshot, name string) *catalog.Table
 var plain = false
 
 // things is a table with a field of each kind.
-func things(t *testing.T) *catalog.Snapshot {
+func things(t testing.TB) *catalog.Snapshot {
 	return mustBuild(t, catalog.TableDef{
 		Name: "thing", Audit: &plain, Key: []string{"id"},
 		Fields: []catalog.FieldDef{

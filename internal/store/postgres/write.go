@@ -32,15 +32,14 @@ func (t *tx) Insert(ctx context.Context, set *store.InsertSet) (*store.Written, 
 	back := newBack(set.Return, st, st.Keys)
 	came := 0
 	at := make([]int, 0, n) // the row that each returned one belongs to
+	lost := false
 	s := step{st: st, args: st.Bind(nil, set.Rows, nil), fields: set.Fields}
 	err = t.run(ctx, set.Table, s, func(row []record.Value) error {
 		i := came
 		if keyed.known {
 			i = keyed.take(row[:st.Keys])
 		}
-		if i < 0 || i >= n {
-			return record.Errorf(record.Internal, "", "the database returned a record that was not written")
-		}
+		lost = lost || i < 0
 		at = append(at, i)
 		back.add(row)
 		came++
@@ -58,6 +57,14 @@ func (t *tx) Insert(ctx context.Context, set *store.InsertSet) (*store.Written, 
 		}
 		if err := t.Drop(ctx); err != nil {
 			return nil, err
+		}
+	}
+	if lost && came != n {
+		return nil, record.Errorf(record.Internal, "", "the database gave records other keys than were sent, and left some out: which cannot be told")
+	}
+	if lost {
+		for i := range at {
+			at[i] = i
 		}
 	}
 	w.Rows = back.align(at, n)
@@ -142,38 +149,78 @@ func (t *tx) change(ctx context.Context, table *catalog.Table, s step, fields []
 	return w, nil
 }
 
-// keyed finds the row of a set that a returned key belongs to.
+// keyed finds the row of a set that a returned key belongs to. Rows come back in the order in which they were sent, some
+// missing, so it walks along with them; the map is for the day on which they do not.
 type keyed struct {
-	known bool // all key fields are among the set's
+	known bool // all key fields are among the set's, so that their values can be told from the rows
+	set   *store.InsertSet
+	cols  []int
+	next  int
+	taken []bool
 	rows  map[string][]int
 	buf   []byte
 }
 
 func newKeyed(set *store.InsertSet, keys int) *keyed {
-	k := &keyed{known: keys > 0}
-	cols := make([]int, keys)
+	k := &keyed{known: keys > 0, set: set, cols: make([]int, keys), taken: make([]bool, len(set.Rows))}
 	for i, f := range set.Table.KeyFields() {
-		if cols[i] = slices.Index(set.Fields, f.Name); cols[i] < 0 || f.Identity || f.Generated {
+		if k.cols[i] = slices.Index(set.Fields, f.Name); k.cols[i] < 0 || f.Identity || f.Generated {
 			k.known = false
 		}
 	}
-	if !k.known {
-		return k
-	}
-	k.rows = make(map[string][]int, len(set.Rows))
-	key := make([]record.Value, keys)
-	for i, row := range set.Rows {
-		for j, c := range cols {
-			v, err := store.Fit(set.Table.KeyFields()[j].Type, row[c])
-			if err != nil {
-				v = row[c] // encoding reports it
-			}
-			key[j] = v
-		}
-		text := string(k.text(key))
-		k.rows[text] = append(k.rows[text], i)
-	}
 	return k
+}
+
+// value is field i of the key of a row of the set, in the form that the database returns.
+func (k *keyed) value(row, i int) record.Value {
+	v := k.set.Rows[row][k.cols[i]]
+	if fit, err := store.Fit(k.set.Table.KeyFields()[i].Type, v); err == nil {
+		return fit
+	}
+	return v
+}
+
+func (k *keyed) is(row int, key []record.Value) bool {
+	for i := range key {
+		if k.value(row, i) != key[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// take is the first row with that key that was not taken yet, -1 if there is none.
+func (k *keyed) take(key []record.Value) int {
+	if len(k.taken) == 1 {
+		return 0 // even if a trigger gave it another key
+	}
+	for ; k.rows == nil && k.next < len(k.taken); k.next++ {
+		if k.is(k.next, key) {
+			k.taken[k.next] = true
+			k.next++
+			return k.next - 1
+		}
+	}
+	if k.rows == nil {
+		k.rows = map[string][]int{}
+		row := make([]record.Value, len(key))
+		for i, taken := range k.taken {
+			if !taken {
+				for j := range row {
+					row[j] = k.value(i, j)
+				}
+				text := string(k.text(row))
+				k.rows[text] = append(k.rows[text], i)
+			}
+		}
+	}
+	list := k.rows[string(k.text(key))]
+	if len(list) == 0 {
+		return -1
+	}
+	k.rows[string(k.buf)] = list[1:]
+	k.taken[list[0]] = true
+	return list[0]
 }
 
 func (k *keyed) text(key []record.Value) []byte {
@@ -182,17 +229,6 @@ func (k *keyed) text(key []record.Value) []byte {
 		k.buf = append(v.AppendText(k.buf), 0)
 	}
 	return k.buf
-}
-
-// take is the first row with that key that was not taken yet, -1 if there is none.
-func (k *keyed) take(key []record.Value) int {
-	text := k.text(key)
-	list := k.rows[string(text)]
-	if len(list) == 0 {
-		return -1
-	}
-	k.rows[string(text)] = list[1:]
-	return list[0]
 }
 
 // back gathers what a set asked to be returned.

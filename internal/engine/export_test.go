@@ -1,0 +1,26 @@
+package engine
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+// WaitForGathered waits until n writes wait for a statement under way.
+func (e *Engine) WaitForGathered(t *testing.T, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+		e.gather.mu.Lock()
+		got := 0
+		for _, l := range e.gather.lines {
+			got += len(l.waiting)
+		}
+		e.gather.mu.Unlock()
+		if got == n {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d writes wait, not %d", got, n)
+		}
+	}
+}
