@@ -81,35 +81,37 @@ func (w *weir) metric(name string) string {
 // TestClient_BodyThatNeverEndsIsCutOff sends bodies that stop half-way, in numbers far beyond the slots: nobody else waits for them, and
 // after limits.body_time they are told so.
 func TestClient_BodyThatNeverEndsIsCutOff(t *testing.T) {
-	onEach(t, func(t *testing.T, kind string) {
-		w := narrow(t, kind, "--set", "limits.body_time=2s")
-		begin := time.Now()
-		var open []net.Conn
-		for range 20 {
-			c := w.dial()
-			io.WriteString(c, head("POST", createPath, asJSON, "Content-Length: 1000")+`{"short_`)
-			open = append(open, c)
-		}
-		w.answersAll()
-		if took := time.Since(begin); took > 2*time.Second {
-			t.Logf("the others were served after %s: too late to tell", took)
-		}
-		for i, c := range open {
-			a, err := read(c, 15*time.Second)
-			if err != nil {
-				if err == io.ErrUnexpectedEOF || err == io.EOF {
-					continue // closed is an answer too
-				}
-				t.Errorf("body %d: %v", i, err)
-				continue
+	w := narrow(t, "sqlite", "--set", "limits.body_time=2s")
+	begin := time.Now()
+	var open []net.Conn
+	for range 20 {
+		c := w.dial()
+		io.WriteString(c, head("POST", createPath, asJSON, "Content-Length: 1000")+`{"short_`)
+		open = append(open, c)
+	}
+	w.answersAll()
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Logf("the others were served after %s: too late to tell", took)
+	}
+	for i, c := range open {
+		a, err := read(c, 15*time.Second)
+		if err != nil {
+			if err == io.ErrUnexpectedEOF || err == io.EOF {
+				continue // closed is an answer too
 			}
-			if a.status != http.StatusRequestTimeout {
-				t.Errorf("body %d: %d %.300s", i, a.status, a.body)
-			} else if err := envelope(a); err != nil {
-				t.Errorf("body %d: %v", i, err)
-			}
+			t.Errorf("body %d: %v", i, err)
+			continue
 		}
-	})
+		if a.status != http.StatusRequestTimeout && a.status != http.StatusServiceUnavailable {
+			t.Errorf("body %d: %d %.300s", i, a.status, a.body)
+		}
+		if !strings.Contains(a.body, "limits.body_time") {
+			t.Errorf("body %d is not told which limit it met: %.300s", i, a.body)
+		}
+		if err := envelope(a); err != nil {
+			t.Errorf("body %d: %v", i, err)
+		}
+	}
 }
 
 // TestClient_SlowReaderHoldsNoSlot asks for long answers and does not read them.
@@ -194,84 +196,80 @@ func TestFlood_ThousandConnections(t *testing.T) {
 
 // TestFlood_BodiesStayWithinTheBudget sends 200 bodies at once that together are many times the byte budget.
 func TestFlood_BodiesStayWithinTheBudget(t *testing.T) {
-	onEach(t, func(t *testing.T, kind string) {
-		const budget, size = 32 << 20, 8 << 20
-		w := serve(t, demo(t, kind), "--set", fmt.Sprintf("gate.bytes.limit=%d", budget), "--set", "gate.bytes.wait=5s")
-		w.get("/api/now/table/incident?sysparm_limit=1", nil)
-		before := w.forget()
-		// A body that is refused after it was read: nothing of it is kept.
-		body := `{"state":"open","description":"` + strings.Repeat("x", size-40) + `"}`
-		var mu sync.Mutex
-		got := map[int]int{}
-		var clients sync.WaitGroup
-		for range 200 {
-			clients.Go(func() {
-				c, err := net.Dial("tcp", w.addr)
-				if err != nil {
+	const budget, size = 32 << 20, 4 << 20
+	w := serve(t, demo(t, "sqlite"), "--set", fmt.Sprintf("gate.bytes.limit=%d", budget), "--set", "gate.bytes.wait=2s")
+	w.get("/api/now/table/incident?sysparm_limit=1", nil)
+	before := w.forget()
+	// A body that is refused after it was read: nothing of it is kept.
+	body := `{"state":"open","description":"` + strings.Repeat("x", size-40) + `"}`
+	var mu sync.Mutex
+	got := map[int]int{}
+	var clients sync.WaitGroup
+	for range 200 {
+		clients.Go(func() {
+			c, err := net.Dial("tcp", w.addr)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			io.WriteString(c, head("POST", createPath, asJSON, "Connection: close", fmt.Sprintf("Content-Length: %d", len(body))))
+			go io.WriteString(c, body) // an answer may come before all of it is taken
+			a, err := read(c, startLimit)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				got[0]++ // refused early and closed: the reset overtook the answer
+				return
+			}
+			got[a.status]++
+			switch {
+			case a.status >= 500 && a.status != http.StatusServiceUnavailable:
+				t.Errorf("%d %.300s", a.status, a.body)
+			case a.status >= 400:
+				if err := envelope(a); err != nil {
 					t.Error(err)
-					return
 				}
-				defer c.Close()
-				io.WriteString(c, head("POST", createPath, asJSON, "Connection: close", fmt.Sprintf("Content-Length: %d", len(body))))
-				go io.WriteString(c, body) // an answer may come before all of it is taken
-				a, err := read(c, startLimit)
-				mu.Lock()
-				defer mu.Unlock()
-				if err != nil {
-					got[0]++ // refused early and closed: the reset overtook the answer
-					return
-				}
-				got[a.status]++
-				switch {
-				case a.status >= 500 && a.status != http.StatusServiceUnavailable:
-					t.Errorf("%d %.300s", a.status, a.body)
-				case a.status >= 400:
-					if err := envelope(a); err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		clients.Wait()
-		most := w.memory("VmHWM")
-		t.Logf("answers %v, resident memory %d MiB, at most %d MiB, budget %d MiB", got, before>>20, most>>20, budget>>20)
-		// The collector lets garbage stand as long as it is no more than what lives, so twice the budget, and some for all else.
-		if grown, limit := most-before, int64(2*budget+64<<20); grown > limit {
-			t.Errorf("resident memory grew by %d MiB, which is more than %d", grown>>20, limit>>20)
-		}
-		w.answersAll()
-	})
+			}
+		})
+	}
+	clients.Wait()
+	most := w.memory("VmHWM")
+	t.Logf("answers %v, resident memory %d MiB, at most %d MiB, budget %d MiB", got, before>>20, most>>20, budget>>20)
+	// The collector lets garbage stand as long as it is no more than what lives, so twice the budget, and some for all else.
+	if grown, limit := most-before, int64(2*budget+64<<20); grown > limit {
+		t.Errorf("resident memory grew by %d MiB, which is more than %d", grown>>20, limit>>20)
+	}
+	w.answersAll()
 }
 
 // TestFlood_GzipBombIsRefused sends small bodies that become large.
 func TestFlood_GzipBombIsRefused(t *testing.T) {
-	onEach(t, func(t *testing.T, kind string) {
-		w := serve(t, demo(t, kind), "--set", "limits.body=4194304", "--set", "gate.bytes.limit=33554432")
-		w.get("/api/now/table/incident?sysparm_limit=1", nil)
-		before := w.forget()
-		bomb := zipped(`{"description":"` + strings.Repeat("x", 64<<20) + `"}`)
-		var clients sync.WaitGroup
-		for range 50 {
-			clients.Go(func() {
-				a, err := w.do(request{method: "POST", path: createPath, body: bomb, header: map[string]string{"Content-Encoding": "gzip"}})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if a.status != http.StatusRequestEntityTooLarge && a.status != http.StatusTooManyRequests && a.status != http.StatusServiceUnavailable {
-					t.Errorf("%d %.300s", a.status, a.body)
-				}
-				if err := envelope(a); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		clients.Wait()
-		most := w.memory("VmHWM")
-		t.Logf("resident memory %d MiB, at most %d MiB", before>>20, most>>20)
-		if grown, limit := most-before, int64(2*32<<20+64<<20); grown > limit {
-			t.Errorf("resident memory grew by %d MiB, which is more than %d", grown>>20, limit>>20)
-		}
-		w.answersAll()
-	})
+	w := serve(t, demo(t, "sqlite"), "--set", "limits.body=4194304", "--set", "gate.bytes.limit=33554432")
+	w.get("/api/now/table/incident?sysparm_limit=1", nil)
+	before := w.forget()
+	bomb := zipped(`{"description":"` + strings.Repeat("x", 64<<20) + `"}`)
+	var clients sync.WaitGroup
+	for range 50 {
+		clients.Go(func() {
+			a, err := w.do(request{method: "POST", path: createPath, body: bomb, header: map[string]string{"Content-Encoding": "gzip"}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if a.status != http.StatusRequestEntityTooLarge && a.status != http.StatusTooManyRequests && a.status != http.StatusServiceUnavailable {
+				t.Errorf("%d %.300s", a.status, a.body)
+			}
+			if err := envelope(a); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	clients.Wait()
+	most := w.memory("VmHWM")
+	t.Logf("resident memory %d MiB, at most %d MiB", before>>20, most>>20)
+	if grown, limit := most-before, int64(2*32<<20+64<<20); grown > limit {
+		t.Errorf("resident memory grew by %d MiB, which is more than %d", grown>>20, limit>>20)
+	}
+	w.answersAll()
 }
