@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"weir/internal/record"
 	"weir/internal/server"
 	"weir/internal/store"
+	"weir/internal/store/postgres"
 	"weir/internal/store/sqlite"
 )
 
@@ -49,8 +51,7 @@ func openStore(ctx context.Context, c *config.Config) (store.Store, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	switch kind {
-	case "sqlite":
+	if kind == "sqlite" {
 		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
 			return nil, err
 		}
@@ -58,7 +59,10 @@ func openStore(ctx context.Context, c *config.Config) (store.Store, error) {
 			Path: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait, Statement: c.Database.StatementTimeout,
 		})
 	}
-	return nil, fmt.Errorf("database %s is not there yet", kind)
+	return postgres.Open(ctx, postgres.Options{
+		URL: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait,
+		Statement: c.Database.StatementTimeout, Lock: c.Database.LockTimeout,
+	})
 }
 
 // newNode opens the database, applies the project and opens the listeners; Serve answers.
@@ -77,9 +81,17 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 	if n.engine, err = engine.New(n.store, options); err != nil {
 		return n, usageError{err}
 	}
-	report, err := apply(ctx, n.store, folder, false, log)
+	report, err := apply(ctx, n.store, folder, false, nil)
 	if err != nil {
 		return n, err
+	}
+	if report.Changed || len(report.Loaded) > 0 {
+		records := 0
+		for _, l := range report.Loaded {
+			records += l.Rows
+		}
+		log.Info("project applied", "version", report.Snapshot.Version, "schema_changes", len(report.Schema), "records_loaded", records)
+		debug.FreeOSMemory() // loading data takes many times what serving does
 	}
 	snap := report.Snapshot
 	n.catalog = catalog.New(snap)

@@ -77,7 +77,7 @@ func (fakeDialect) Fail(_ *dialect.Call, err error, a *wire.Answer) {
 	e := record.AsError(err)
 	a.Status = map[record.Kind]int{
 		record.Busy: 429, record.RateLimited: 429, record.Unauthenticated: 401, record.Forbidden: 403, record.Invalid: 400,
-		record.TooLarge: 413, record.Timeout: 503, record.Unsupported: 415, record.NoPath: 404, record.Unavailable: 503,
+		record.TooLarge: 413, record.NotAllowed: 405, record.Timeout: 503, record.Unsupported: 415, record.NoPath: 404, record.Unavailable: 503,
 	}[e.Kind]
 	if a.Status == 0 {
 		a.Status = 500
@@ -844,5 +844,22 @@ func TestServer_TokenEndpointRefusesJSON(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(r.body), &body); err != nil || r.status != 400 || body.Error != "invalid_request" {
 		t.Errorf("%+v %v", r, err)
+	}
+}
+
+func TestServer_WhatFailsBeforeAnybodyIsKnownHasAnEnvelope(t *testing.T) {
+	n := newNode(t, &fakeExec{}, nil)
+	form := []string{"Content-Type", "application/x-www-form-urlencoded"}
+	if r := n.do(t, n.request(t, "GET", TokenPath, "", form...)); r.status != 405 || r.body == "" {
+		t.Errorf("GET on the token endpoint: %+v", r)
+	}
+	if r := n.do(t, n.request(t, "POST", TokenPath, strings.Repeat("x", maxForm+1), form...)); r.status != 413 {
+		t.Errorf("a large form: %+v", r)
+	}
+	n.o.Snapshot = func(context.Context) (*catalog.Snapshot, error) {
+		return nil, record.Errorf(record.Unavailable, "", "the database is down")
+	}
+	if r := n.as(t, "eve", "apple", "GET", "/x/thing", ""); r.status != 503 || r.header.Get("X-Is-Logged-In") != "false" {
+		t.Errorf("no definitions: %+v", r)
 	}
 }
