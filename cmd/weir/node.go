@@ -158,13 +158,13 @@ func (n *node) demoLoginStaysHome(ctx context.Context, c *config.Config, snap *c
 		if auth.LoopbackHost(at) {
 			continue
 		}
-		open, err := n.auth.DemoLogin(ctx, snap)
+		known, err := n.auth.DemoLogin(ctx, snap)
 		if err != nil {
 			return err
 		}
-		if open {
-			return usageError{fmt.Errorf("listen %s: admin still has the demo's password, which everybody knows; "+
-				"change it first: weir serve on 127.0.0.1, then PATCH user_password of admin in sys_user", at)}
+		if known != "" {
+			return usageError{fmt.Errorf("listen %s: %s still has the demo's password, which everybody knows; change it first, "+
+				"a user's by serving on 127.0.0.1 and PATCHing user_password in sys_user", at, known)}
 		}
 	}
 	return nil

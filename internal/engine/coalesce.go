@@ -53,6 +53,7 @@ type single struct {
 	// done is closed when out is there. claimed says that its unit has begun, so that its outcome must be waited for.
 	done    chan struct{}
 	claimed bool
+	since   time.Time
 }
 
 func (g *gatherer) do(ctx context.Context, snap *catalog.Snapshot, u *record.Unit) record.Outcome {
@@ -72,7 +73,7 @@ func (g *gatherer) do(ctx context.Context, snap *catalog.Snapshot, u *record.Uni
 		defer g.land(key, l)
 		return g.e.execute(ctx, snap, u)[0]
 	}
-	s := &single{u: u, done: make(chan struct{})}
+	s := &single{u: u, done: make(chan struct{}), since: time.Now()}
 	l.waiting = append(l.waiting, s)
 	g.mu.Unlock()
 	return g.wait(ctx, l, s)
@@ -80,7 +81,8 @@ func (g *gatherer) do(ctx context.Context, snap *catalog.Snapshot, u *record.Uni
 
 // wait is for the outcome of s. A caller that goes away before its unit has begun takes its write with it.
 func (g *gatherer) wait(ctx context.Context, l *line, s *single) record.Outcome {
-	defer telemetry.From(ctx).Enter(telemetry.App)()
+	rec := telemetry.From(ctx)
+	defer rec.Enter(telemetry.App)()
 	var expired <-chan time.Time
 	if s.u.Budget > 0 {
 		timer := time.NewTimer(s.u.Budget)
@@ -90,6 +92,7 @@ func (g *gatherer) wait(ctx context.Context, l *line, s *single) record.Outcome 
 	var err *record.Error
 	select {
 	case <-s.done:
+		rec.Statement(s.out.Stat.SQL)
 		return s.out
 	case <-ctx.Done():
 		err = record.Errorf(record.Canceled, "", "the caller went away").Because(ctx.Err())
@@ -100,6 +103,7 @@ func (g *gatherer) wait(ctx context.Context, l *line, s *single) record.Outcome 
 	if s.claimed {
 		g.mu.Unlock()
 		<-s.done // it is being written: the answer must be true
+		rec.Statement(s.out.Stat.SQL)
 		return s.out
 	}
 	for i, o := range l.waiting {
@@ -151,12 +155,16 @@ func (g *gatherer) fly(key lineKey, batch []*single) {
 		defer cancel()
 		ctx = short
 	}
+	began := time.Now()
 	out := g.e.guarded(ctx, key.snap, u)
 	for i, s := range batch {
 		if len(batch) > 1 && ctx.Err() != nil && out[i].Err != nil && !isRowFault(out[i].Err.Kind) {
 			single := *s.u
 			out[i] = g.e.guarded(context.Background(), key.snap, &single)[0]
 		}
+		waited := began.Sub(s.since) // its own unit began when it arrived
+		out[i].Stat.Start += waited
+		out[i].Stat.End += waited
 		s.out = out[i]
 		close(s.done)
 	}

@@ -232,14 +232,18 @@ func (v *Visit) enter(ctx context.Context, info gate.RequestInfo) error {
 	leave := v.Recorder.Enter(telemetry.Queue)
 	defer leave()
 	v.Pool = v.s.o.Gate.Route(info)
-	slot, err := v.s.o.Gate.Enter(ctx, v.Pool, v.Identity.Session)
+	session := v.Identity.Session
+	if session == "" {
+		session = v.Recorder.ID // strangers do not share one
+	}
+	slot, err := v.s.o.Gate.Enter(ctx, v.Pool, session)
 	if err != nil {
 		return v.refused(err)
 	}
 	v.slot = slot
-	queue, session := slot.Waits()
-	v.Recorder.SemWait.Store(int64(queue))
-	v.Recorder.SessionWait.Store(int64(session))
+	forPool, forSession := slot.Waits()
+	v.Recorder.SemWait.Store(int64(forPool))
+	v.Recorder.SessionWait.Store(int64(forSession))
 	return nil
 }
 

@@ -174,7 +174,7 @@ func testSnapshot(t testing.TB) *catalog.Snapshot {
 }
 
 // newNode starts a server with users eve (admin) and ann; change may adapt settings.
-func newNode(t *testing.T, exec *fakeExec, change func(*Config, *gate.Config, *auth.Config)) *node {
+func newNode(t testing.TB, exec *fakeExec, change func(*Config, *gate.Config, *auth.Config)) *node {
 	t.Helper()
 	cfg, gcfg, acfg := Defaults(), gate.Auto(2, 0), auth.Defaults()
 	cfg.Listen = []string{"127.0.0.1:0"}
