@@ -32,7 +32,7 @@ func TestAccess_GoldenFiles(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				played := play(t, serve(t, demo(t, kind)), string(text))
+				played := play(t, serve(t, demoData(t, kind)), string(text))
 				if *update && kind == "sqlite" {
 					if err := os.WriteFile(story, []byte(played), 0o644); err != nil {
 						t.Fatal(err)

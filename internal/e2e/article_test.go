@@ -22,7 +22,7 @@ var executionTime = regexp.MustCompile(`"execution_time": ?\d+`)
 func TestArticle_ThreeGetsAnswerAsPrinted(t *testing.T) {
 	payload, printed := file(t, "article_get.json"), file(t, "article_get_answer.json")
 	onEach(t, func(t *testing.T, kind string) {
-		w := serve(t, demo(t, kind))
+		w := serve(t, demoData(t, kind))
 		for _, path := range []string{"/api/now/v1/batch", "/api/now/v2/batch", "/api/now/batch"} {
 			a := w.must(200, request{method: "POST", path: path, body: payload}, nil)
 			if got := a.header.Get("Content-Type"); got != "application/json;charset=UTF-8" {
@@ -46,7 +46,7 @@ func TestArticle_ThreeGetsAnswerAsPrinted(t *testing.T) {
 func TestArticle_IncidentIsCreated(t *testing.T) {
 	payload := file(t, "article_create.json")
 	onEach(t, func(t *testing.T, kind string) {
-		w := serve(t, demo(t, kind))
+		w := serve(t, demoData(t, kind))
 		a := w.must(200, request{method: "POST", path: "/api/now/v1/batch", body: payload}, nil)
 		var b batchAnswer
 		decode(t, a.body, &b)

@@ -14,7 +14,7 @@ import (
 // narrow is a server with so few slots that one that is not given back is noticed.
 func narrow(t *testing.T, kind string, args ...string) *weir {
 	t.Helper()
-	return serve(t, demo(t, kind), append([]string{"--set", "gate.pools.default.slots=2", "--set", "gate.pools.default.wait=10s"}, args...)...)
+	return serve(t, demoData(t, kind), append([]string{"--set", "gate.pools.default.slots=2", "--set", "gate.pools.default.wait=10s"}, args...)...)
 }
 
 // answersAll reports that the server still serves as many at once as it has slots, and more.
@@ -134,7 +134,7 @@ func TestFlood_ThousandConnections(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		for _, profile := range []string{"auto", "servicenow"} {
 			t.Run(profile, func(t *testing.T) {
-				w := serve(t, demo(t, kind), "--profile", profile)
+				w := serve(t, demoData(t, kind), "--profile", profile)
 				w.get("/api/now/table/incident?sysparm_limit=1", nil)
 				before := w.forget()
 				const n = 1000
@@ -197,7 +197,7 @@ func TestFlood_ThousandConnections(t *testing.T) {
 // TestFlood_BodiesStayWithinTheBudget sends 200 bodies at once that together are many times the byte budget.
 func TestFlood_BodiesStayWithinTheBudget(t *testing.T) {
 	const budget, size = 32 << 20, 4 << 20
-	w := serve(t, demo(t, "sqlite"), "--set", fmt.Sprintf("gate.bytes.limit=%d", budget), "--set", "gate.bytes.wait=2s")
+	w := serve(t, demoData(t, "sqlite"), "--set", fmt.Sprintf("gate.bytes.limit=%d", budget), "--set", "gate.bytes.wait=2s")
 	w.get("/api/now/table/incident?sysparm_limit=1", nil)
 	before := w.forget()
 	// A body that is refused after it was read: nothing of it is kept.
@@ -245,7 +245,7 @@ func TestFlood_BodiesStayWithinTheBudget(t *testing.T) {
 
 // TestFlood_GzipBombIsRefused sends small bodies that become large.
 func TestFlood_GzipBombIsRefused(t *testing.T) {
-	w := serve(t, demo(t, "sqlite"), "--set", "limits.body=4194304", "--set", "gate.bytes.limit=33554432")
+	w := serve(t, demoData(t, "sqlite"), "--set", "limits.body=4194304", "--set", "gate.bytes.limit=33554432")
 	w.get("/api/now/table/incident?sysparm_limit=1", nil)
 	before := w.forget()
 	bomb := zipped(`{"description":"` + strings.Repeat("x", 64<<20) + `"}`)

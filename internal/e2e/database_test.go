@@ -51,8 +51,8 @@ func empty(t *testing.T, kind string) database {
 	return database{kind, newPostgres(t, postgresURL(t), "")}
 }
 
-// demo is a database that has the demo project, copied from one that was filled once.
-func demo(t *testing.T, kind string) database {
+// demoData is a database that has the demo project, copied from one that was filled once.
+func demoData(t *testing.T, kind string) database {
 	t.Helper()
 	filled.mu.Lock()
 	defer filled.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // code says that all went well.
 func TestDrain_TermLosesNoAcceptedRequest(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
-		w := serve(t, demo(t, kind), "--set", "log.requests=none")
+		w := serve(t, demoData(t, kind), "--set", "log.requests=none")
 		l := newLedger()
 		var (
 			clients  sync.WaitGroup

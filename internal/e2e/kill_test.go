@@ -209,7 +209,7 @@ func (l *ledger) load(t testing.TB, w *weir, round, singles, batches int, stop <
 // TestKill_LosesNothingAcknowledged kills the server in the middle of a load of creates, several times.
 func TestKill_LosesNothingAcknowledged(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
-		w := serve(t, demo(t, kind))
+		w := serve(t, demoData(t, kind))
 		l := newLedger()
 		for round := range 3 {
 			before := l.acknowledged()

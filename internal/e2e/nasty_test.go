@@ -298,7 +298,7 @@ func (n *nasty) wire() string {
 func TestNasty_EveryBadRequestGetsAnEnvelope(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		// Passwords are guessed here, and nobody waits an hour for the next one.
-		w := serve(t, demo(t, kind), "--set", "auth.guesses_per_user=100000", "--set", "auth.guesses_per_address=100000")
+		w := serve(t, demoData(t, kind), "--set", "auth.guesses_per_user=100000", "--set", "auth.guesses_per_address=100000")
 		all := nastyRequests()
 		begin := time.Now()
 		failed := 0
