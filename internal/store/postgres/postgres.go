@@ -277,7 +277,12 @@ func (s *Store) wait(ctx context.Context) error {
 	}
 }
 
+// release gives a connection back. One that broke meanwhile tells that the others are likely broken too, as after a
+// restart of the server: the idle ones are dropped before somebody else meets them.
 func (s *Store) release(conn *pgxpool.Conn) {
+	if conn.Conn().IsClosed() {
+		s.pool.Reset()
+	}
 	conn.Release()
 	<-s.slots
 }

@@ -125,6 +125,7 @@ func (s *stream) Close() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // no goodbye: the server is still sending
 	s.conn.Conn().Close(ctx)
-	s.store.release(s.conn)
+	s.conn.Release()
+	<-s.store.slots
 	return nil
 }

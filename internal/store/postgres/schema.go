@@ -51,7 +51,7 @@ func (s *Store) Schema() store.Schema { return schema{s} }
 // Plan compares the tables that snap needs with what the database has.
 func (sc schema) Plan(ctx context.Context, snap *catalog.Snapshot) (plan *store.Plan, err error) {
 	err = sc.s.with(ctx, func(conn *pgx.Conn) error {
-		plan, err = spelling.Plan(inspector{ctx, conn}, snap)
+		plan, err = spelling.Plan(newInspector(ctx, conn), snap)
 		return err
 	})
 	return plan, err
@@ -90,7 +90,7 @@ func (sc schema) Introspect(ctx context.Context, schema string) (defs []catalog.
 		return nil, record.Errorf(record.Invalid, "schema", "%s holds weir's own tables", schema)
 	}
 	err = sc.s.with(ctx, func(conn *pgx.Conn) error {
-		list, err := inspector{ctx, conn}.relations(schema, "")
+		list, err := newInspector(ctx, conn).relations(schema, "")
 		if err != nil {
 			return err
 		}
@@ -125,14 +125,19 @@ func fieldType(c *store.Column) (record.Type, bool) {
 	return t, ok
 }
 
-// inspector answers what planning asks, on one connection.
+// inspector answers what planning asks, on one connection, for the time of one plan: it reads each schema once.
 type inspector struct {
-	ctx  context.Context
-	conn *pgx.Conn
+	ctx     context.Context
+	conn    *pgx.Conn
+	schemas map[string]map[string]*store.Relation
+}
+
+func newInspector(ctx context.Context, conn *pgx.Conn) *inspector {
+	return &inspector{ctx, conn, map[string]map[string]*store.Relation{}}
 }
 
 // Holds reports whether a query returns a row.
-func (in inspector) Holds(query string) (bool, error) {
+func (in *inspector) Holds(query string) (bool, error) {
 	var found bool
 	if err := in.conn.QueryRow(in.ctx, "SELECT EXISTS ("+query+")").Scan(&found); err != nil {
 		return false, translate(in.ctx, err, nil)
@@ -141,8 +146,23 @@ func (in inspector) Holds(query string) (bool, error) {
 }
 
 // Relation describes a stored table or view, nil if there is none.
-func (in inspector) Relation(schema, name string) (*store.Relation, error) {
-	list, err := in.relations(schema, name)
+func (in *inspector) Relation(schema, name string) (*store.Relation, error) {
+	known := in.schemas[schema]
+	if known == nil {
+		list, err := in.relations(schema, "")
+		if err != nil {
+			return nil, err
+		}
+		known = make(map[string]*store.Relation, len(list))
+		for _, r := range list {
+			known[r.Name] = r
+		}
+		in.schemas[schema] = known
+	}
+	if r := known[name]; r != nil {
+		return r, nil
+	}
+	list, err := in.relations(schema, name) // a part of a partitioned table or of an extension
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
@@ -151,7 +171,7 @@ func (in inspector) Relation(schema, name string) (*store.Relation, error) {
 
 // relations reads one relation, or with name "" all of a schema that are not parts of a partitioned table or of an
 // extension.
-func (in inspector) relations(schema, name string) ([]*store.Relation, error) {
+func (in *inspector) relations(schema, name string) ([]*store.Relation, error) {
 	var list []*store.Relation
 	byOID := map[uint32]*store.Relation{}
 	oids := []uint32{}
@@ -187,7 +207,7 @@ func (in inspector) relations(schema, name string) ([]*store.Relation, error) {
 	return list, nil
 }
 
-func (in inspector) columns(oids []uint32, byOID map[uint32]*store.Relation) error {
+func (in *inspector) columns(oids []uint32, byOID map[uint32]*store.Relation) error {
 	rows, _ := in.conn.Query(in.ctx, `
 		WITH RECURSIVE base AS (
 			SELECT oid AS type, oid AS under, typtype, -1 AS mod FROM pg_type WHERE typtype <> 'd'
@@ -219,7 +239,7 @@ func (in inspector) columns(oids []uint32, byOID map[uint32]*store.Relation) err
 	return err
 }
 
-func (in inspector) indexes(oids []uint32, byOID map[uint32]*store.Relation) error {
+func (in *inspector) indexes(oids []uint32, byOID map[uint32]*store.Relation) error {
 	rows, _ := in.conn.Query(in.ctx, `
 		SELECT i.indrelid, x.relname::text, i.indisprimary, i.indisunique,
 			array(SELECT a.attname::text FROM unnest(i.indkey::int2[]) WITH ORDINALITY k(num, at)
@@ -247,7 +267,7 @@ func (in inspector) indexes(oids []uint32, byOID map[uint32]*store.Relation) err
 	return err
 }
 
-func (in inspector) foreign(oids []uint32, byOID map[uint32]*store.Relation) error {
+func (in *inspector) foreign(oids []uint32, byOID map[uint32]*store.Relation) error {
 	rows, _ := in.conn.Query(in.ctx, `
 		SELECT k.conrelid, k.conname::text, a.attname::text, n.nspname::text, n.nspname = current_schema(), c.relname::text, b.attname::text
 		FROM pg_constraint k
