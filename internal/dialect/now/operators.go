@@ -141,7 +141,7 @@ func (p *queryParser) condition(term string, t *catalog.Table) *record.Expr {
 	if !comparable(last.Field) {
 		return nil
 	}
-	p.walks.add(path)
+	p.out.walks.add(path)
 	c := &comparison{p: p, path: path, table: t, owner: last.Table, field: last.Field}
 	return c.expr(op, value)
 }
@@ -298,7 +298,46 @@ func (c *comparison) equal(text string) *record.Expr {
 	if v.IsNull() {
 		return c.empty()
 	}
+	if c.fold() && c.indexed() {
+		return c.among(spellings(v))
+	}
 	return c.make(record.Eq, v)
+}
+
+// indexed reports whether an index of the table begins with the field. Equality without regard to case would not use it:
+// a search for one number among a million would read them all. Such fields hold numbers, logins and ids of other systems,
+// so the value is looked for as given, in capitals and in small letters instead.
+func (c *comparison) indexed() bool {
+	if c.field.Unique {
+		return true
+	}
+	for _, list := range [][][]string{c.owner.Indexes, c.owner.Uniques} {
+		for _, fields := range list {
+			if fields[0] == c.field.Name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// spellings are a text as given, in capitals and in small letters, each once.
+func spellings(v record.Value) []record.Value {
+	list := []record.Value{v}
+	for _, s := range []string{strings.ToUpper(v.S), strings.ToLower(v.S)} {
+		if s != v.S {
+			list = append(list, record.TextValue(s))
+		}
+	}
+	return list
+}
+
+// among is the condition that the field has exactly one of the values.
+func (c *comparison) among(values []record.Value) *record.Expr {
+	if len(values) == 1 {
+		return record.Compare(record.Eq, record.F(c.path), record.C(values[0]))
+	}
+	return &record.Expr{Op: record.In, Args: []*record.Expr{record.F(c.path)}, Values: values}
 }
 
 func (c *comparison) compare(op record.ExprOp, text string) *record.Expr {
@@ -395,7 +434,7 @@ func (c *comparison) shown() *comparison {
 	if err != nil {
 		return nil
 	}
-	c.p.walks.add(path)
+	c.p.out.walks.add(path)
 	return &comparison{p: c.p, path: path, table: c.table, owner: steps[len(steps)-1].Table, field: f}
 }
 
@@ -418,6 +457,8 @@ func (c *comparison) choices(op record.ExprOp, text string) *record.Expr {
 // in reads a comma list. Blanks belong to the values. A value that does not fit the field equals no record's.
 func (c *comparison) in(list string) *record.Expr {
 	e := &record.Expr{Op: record.In, Fold: c.fold(), Args: []*record.Expr{record.F(c.path)}}
+	spelled := e.Fold && c.indexed()
+	e.Fold = e.Fold && !spelled
 	if list == "" {
 		return e
 	}
@@ -431,6 +472,8 @@ func (c *comparison) in(list string) *record.Expr {
 		case !ok:
 		case v.IsNull():
 			empty, valid = true, true
+		case spelled:
+			e.Values, valid = append(e.Values, spellings(v)...), true
 		default:
 			e.Values, valid = append(e.Values, v), true
 		}
@@ -452,7 +495,7 @@ func (c *comparison) other(path string) *catalog.Field {
 	if err != nil || !comparable(steps[len(steps)-1].Field) {
 		return nil
 	}
-	c.p.walks.add(path)
+	c.p.out.walks.add(path)
 	return steps[len(steps)-1].Field
 }
 
@@ -536,7 +579,7 @@ func (c *comparison) inHierarchy(key string) *record.Expr {
 			path := c.path
 			for strings.Count(path, ".") < catalog.MaxWalk-1 {
 				path += ".parent"
-				c.p.walks.add(path)
+				c.p.out.walks.add(path)
 				line = append(line, record.Compare(record.Eq, record.F(path), line[0].Args[1]))
 			}
 		}
@@ -567,7 +610,7 @@ func (p *queryParser) shorthand(path, value string) *record.Expr {
 		return nil
 	}
 	last := steps[len(steps)-1]
-	p.walks.add(path)
+	p.out.walks.add(path)
 	c := &comparison{p: p, path: path, table: p.q.table, owner: last.Table, field: last.Field}
 	switch {
 	case last.Field.Type == record.TypeReference:

@@ -1,6 +1,8 @@
 package now
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"weir/internal/dialect"
@@ -15,7 +17,9 @@ type Options struct {
 	// Defaults to false.
 	InvalidQueryReturnsNoRows bool `yaml:"invalid_query_returns_no_rows"`
 
-	// CaseSensitive makes =, !=, IN, LIKE, STARTSWITH and ENDSWITH on strings distinguish upper and lower case.
+	// CaseSensitive makes =, !=, IN, LIKE, STARTSWITH and ENDSWITH on strings distinguish upper and lower case. Without it
+	// =, != and IN on a string that an index begins with look for the value as given, in capitals and in small letters:
+	// that is what an index can find.
 	//
 	// Defaults to false.
 	CaseSensitive bool `yaml:"case_sensitive"`
@@ -90,4 +94,26 @@ func (o *Options) Defaults() {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
+}
+
+// Validate returns all faults of the settings, each with its name. Defaults must have been filled in.
+func (o *Options) Validate() error {
+	var faults []error
+	atLeast := func(name string, n, least int64) {
+		if n < least {
+			faults = append(faults, fmt.Errorf("now.%s: %d is less than %d", name, n, least))
+		}
+	}
+	atLeast("default_limit", o.DefaultLimit, 1)
+	atLeast("max_limit", o.MaxLimit, 0)
+	atLeast("max_query", int64(o.MaxQuery), 1)
+	atLeast("max_conditions", int64(o.MaxConditions), 1)
+	atLeast("max_fields", int64(o.MaxFields), 1)
+	atLeast("max_walks", int64(o.MaxWalks), 1)
+	// More than that no database joins in one statement: SQLite's bound is 64 tables.
+	if most := 60; o.MaxWalks > most {
+		faults = append(faults, fmt.Errorf("now.max_walks: %d is more than %d", o.MaxWalks, most))
+	}
+	faults = append(faults, o.Batch.Validate())
+	return errors.Join(faults...)
 }

@@ -17,6 +17,7 @@ type projection struct {
 	snap    *catalog.Snapshot
 	shown   shown
 	noLinks bool
+	walks   walks
 }
 
 // column is one field of an answer.
@@ -99,8 +100,8 @@ func (q *request) projection() (*projection, error) {
 	if p := cache.get(q.snap, k); p != nil {
 		return p, nil
 	}
-	p := &projection{snap: q.snap, shown: k.shown, noLinks: k.noLinks}
-	b := projectionBuilder{p: p, table: q.table, walks: walks{max: q.d.opt.MaxWalks}}
+	p := &projection{snap: q.snap, shown: k.shown, noLinks: k.noLinks, walks: walks{max: q.d.opt.MaxWalks}}
+	b := projectionBuilder{p: p, table: q.table}
 	if names := splitList(k.fields); names != nil {
 		if len(names) > q.d.opt.MaxFields {
 			return nil, record.Errorf(record.TooLarge, "sysparm_fields", "%d fields, %d are allowed; see now.max_fields", len(names), q.d.opt.MaxFields)
@@ -119,7 +120,7 @@ func (q *request) projection() (*projection, error) {
 			b.add(f.Name, []catalog.Step{{Table: q.table, Field: f}})
 		}
 	}
-	if err := b.walks.check("sysparm_fields"); err != nil {
+	if err := b.p.walks.check("sysparm_fields"); err != nil {
 		return nil, err
 	}
 	if len(p.paths) == 0 && len(q.table.Key) > 0 {
@@ -132,7 +133,6 @@ func (q *request) projection() (*projection, error) {
 type projectionBuilder struct {
 	p     *projection
 	table *catalog.Table
-	walks walks
 }
 
 // add appends the column of a path.
@@ -142,7 +142,7 @@ func (b *projectionBuilder) add(path string, steps []catalog.Step) {
 		path: path, field: last.Field, kind: kindOf(last), value: -1, display: -1,
 		json: string(append(wire.AppendQuote(nil, path), ':')), open: "<" + path + ">", close: "</" + path + ">",
 	}
-	b.walks.add(path)
+	b.p.walks.add(path)
 	switch c.kind {
 	case password:
 	case journal:
@@ -155,7 +155,7 @@ func (b *projectionBuilder) add(path string, steps []catalog.Step) {
 		if b.p.shown != showValue {
 			if shown, f := shownPath(b.p.snap, b.table, path, last.Field); f != nil {
 				c.named, c.display = f, b.read(shown)
-				b.walks.add(shown)
+				b.p.walks.add(shown)
 			}
 		}
 	default:
@@ -223,6 +223,16 @@ func (w *walks) add(path string) {
 			}
 			w.seen[path[:i]] = struct{}{}
 		}
+	}
+}
+
+// join adds the references of another part of the same statement.
+func (w *walks) join(other walks) {
+	if w.seen == nil && len(other.seen) > 0 {
+		w.seen = make(map[string]struct{}, len(other.seen))
+	}
+	for path := range other.seen {
+		w.seen[path] = struct{}{}
 	}
 }
 

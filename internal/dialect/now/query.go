@@ -13,6 +13,7 @@ type encoded struct {
 	sort    []record.Sort
 	group   []string // GROUPBY fields
 	ignored []string // invalid terms, as they stood
+	walks   walks    // references that conditions and sort keys walk through
 }
 
 // queryParser reads encoded queries:
@@ -26,7 +27,6 @@ type queryParser struct {
 	q     *request
 	clock clock
 	out   encoded
-	walks walks
 	terms int
 }
 
@@ -41,7 +41,7 @@ func (q *request) parseQuery(text string) (*encoded, error) {
 }
 
 func (q *request) newParser() *queryParser {
-	return &queryParser{q: q, clock: clock{q.d.opt.Clock().UTC(), q.d.opt.Location}, walks: walks{max: q.d.opt.MaxWalks}}
+	return &queryParser{q: q, clock: clock{q.d.opt.Clock().UTC(), q.d.opt.Location}, out: encoded{walks: walks{max: q.d.opt.MaxWalks}}}
 }
 
 // parseShorthand reads <field>=<value> parameters, ANDed: equality, where choices and references may be given by what is
@@ -65,7 +65,7 @@ func (p *queryParser) finish(param string) (*encoded, error) {
 	if limit := p.q.d.opt.MaxConditions; p.terms > limit {
 		return nil, record.Errorf(record.TooLarge, param, "%d conditions, %d are allowed; see now.max_conditions", p.terms, limit)
 	}
-	if err := p.walks.check(param); err != nil {
+	if err := p.out.walks.check(param); err != nil {
 		return nil, err
 	}
 	if len(p.out.ignored) > 0 && p.q.d.opt.InvalidQueryReturnsNoRows {
@@ -218,7 +218,7 @@ func (p *queryParser) orderBy(term, path string, desc bool, t *catalog.Table, de
 			return // an earlier key decides
 		}
 	}
-	p.walks.add(path)
+	p.out.walks.add(path)
 	p.out.sort = append(p.out.sort, record.Sort{Path: path, Desc: desc})
 }
 

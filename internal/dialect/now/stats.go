@@ -91,6 +91,7 @@ func (q *request) stats() (*dialect.Exchange, error) {
 		return nil, err
 	}
 	s.query.Where, s.ignored = query.where, query.ignored
+	s.walks.join(query.walks)
 	groups := q.params.list("sysparm_group_by")
 	if groups == nil {
 		groups = query.group

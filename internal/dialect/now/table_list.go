@@ -22,6 +22,10 @@ func (q *request) list() (*dialect.Exchange, error) {
 	if err != nil {
 		return nil, err
 	}
+	query.walks.join(l.projection.walks)
+	if err := query.walks.check("sysparm_fields"); err != nil {
+		return nil, err
+	}
 	l.ignored = query.ignored
 	op := record.Op{Verb: record.List, Table: q.table.Name, Return: l.projection.paths, Query: &record.Query{
 		Where: query.where, Sort: q.total(query.sort), Offset: l.page.offset, Limit: l.page.limit, Count: !l.page.noCount,
@@ -42,7 +46,7 @@ func (q *request) conditions() (*encoded, error) {
 	if fields := q.params.shorthand(); len(fields) > 0 {
 		return q.parseShorthand(fields)
 	}
-	return &encoded{}, nil
+	return &encoded{walks: walks{max: q.d.opt.MaxWalks}}, nil
 }
 
 // total makes an order total by adding the key, so that pages neither skip nor repeat a record.
