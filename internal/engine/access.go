@@ -12,6 +12,7 @@ import (
 
 // who is an actor with what the access rules of one snapshot allow.
 type who struct {
+	m     *model
 	snap  *catalog.Snapshot
 	actor *record.Actor
 	all   bool // admin or the system: no rules apply
@@ -21,8 +22,15 @@ type who struct {
 	read map[*catalog.Table]*record.Expr // guards worked out so far; nil: all records, Never: none
 }
 
-func newWho(snap *catalog.Snapshot, a *record.Actor) *who {
-	return &who{snap: snap, actor: a, all: a.Admin(), known: a.Name != "" || a.Key != "" || len(a.Roles) > 0}
+func newWho(m *model, a *record.Actor) *who {
+	w := &who{}
+	w.init(m, a)
+	return w
+}
+
+func (w *who) init(m *model, a *record.Actor) {
+	w.m, w.snap, w.actor, w.all = m, m.snap, a, a.Admin()
+	w.known = a.Name != "" || a.Key != "" || len(a.Roles) > 0
 }
 
 var never = &record.Expr{Op: record.Never}
@@ -78,8 +86,11 @@ func (w *who) guard(t *catalog.Table) *record.Expr {
 		return g
 	}
 	g := w.allowed(t, t.Access.Read, true)
-	if len(t.Classes) > 1 && t.ClassField != "" {
+	if w.m.table(t).mixed {
 		g = w.guardClasses(t, g)
+	}
+	if g == nil || g == never {
+		return g // quickly found again
 	}
 	if w.read == nil {
 		w.read = map[*catalog.Table]*record.Expr{}
@@ -104,9 +115,6 @@ func (w *who) guardClasses(t *catalog.Table, own *record.Expr) *record.Expr {
 			cond = never
 		}
 		parts = append(parts, record.AllOf(isClass(t, []record.Value{record.TextValue(name)}), orAlways(cond)))
-	}
-	if len(parts) == 0 {
-		return own
 	}
 	parts = append(parts, record.AllOf(isClass(t, same), orAlways(own)))
 	return record.AnyOf(parts...)

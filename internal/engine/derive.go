@@ -26,7 +26,7 @@ func (w *writer) derive(ctx context.Context, list []*pending) error {
 			// A rule may write what its actor may not: it is the table that acts. The actor's name stays on the record.
 			actor := *p.row.Actor
 			actor.System = true
-			t := &task{i: -1, op: &d.Op, who: newWho(w.x.snap, &actor), atom: p.t.atom, parent: p.t, depth: p.t.depth + 1, out: &record.Outcome{Total: -1}}
+			t := &task{i: -1, op: &d.Op, who: newWho(w.x.m, &actor), atom: p.t.atom, parent: p.t, depth: p.t.depth + 1, out: &record.Outcome{Total: -1}}
 			w.x.prepareDerived(t)
 			if t.err != nil {
 				w.fail(p.t, t.err)

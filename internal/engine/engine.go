@@ -76,8 +76,31 @@ func (e *Engine) execute(ctx context.Context, snap *catalog.Snapshot, u *record.
 			"%d operations are more than the %d allowed in one request; see engine.max_ops", len(u.Ops), e.opt.MaxOps))
 	}
 	x := e.begin(ctx, snap, u)
-	x.run(ctx)
+	if x.alone && !u.Ops[0].Verb.Writes() {
+		x.readAlone(ctx)
+	} else {
+		x.run(ctx)
+	}
 	return x.out
+}
+
+// readAlone runs a unit of one read or invocation, which needs no plan.
+func (x *unit) readAlone(ctx context.Context) {
+	t := &x.tasks[0]
+	if err := x.ready(t); err != nil {
+		x.settle(t, err)
+		return
+	}
+	defer x.rec.Enter(telemetry.App)()
+	x.solo.list[0] = t
+	switch t.op.Verb {
+	case record.Get:
+		x.get(ctx, x.e.store, x.solo.list[:])
+	case record.Invoke:
+		x.invoke(ctx, t)
+	default:
+		x.query(ctx, x.e.store, x.solo.list[:])
+	}
 }
 
 // Stream runs a unit of one list, whose outcome holds a streaming Rows that the caller closes.
@@ -121,7 +144,16 @@ type unit struct {
 	room  atomic.Int64 // bytes that results may still take
 	spare spares
 
-	stopped int // the op at which the unit stopped, -1: none
+	stopped int  // the op at which the unit stopped, -1: none
+	alone   bool // one op: nothing to order
+
+	// What a unit of one op needs, in one piece: reads by key are so short that allocations show.
+	solo struct {
+		task [1]task
+		list [1]*task
+		who  who
+		whos [1]*who
+	}
 }
 
 // begin prepares a unit.
@@ -129,18 +161,28 @@ func (e *Engine) begin(ctx context.Context, snap *catalog.Snapshot, u *record.Un
 	n := len(u.Ops)
 	x := &unit{
 		e: e, snap: snap, m: e.models.of(snap), u: u, rec: telemetry.From(ctx), now: e.opt.Now().UTC().Truncate(time.Second),
-		began: time.Now(), who: make([]*who, len(u.Actors)), tasks: make([]task, n), out: make([]record.Outcome, n), stopped: -1,
+		began: time.Now(), out: make([]record.Outcome, n), stopped: -1, alone: n == 1,
 	}
 	defer x.rec.Enter(telemetry.BE)()
 	x.room.Store(e.opt.MaxResult)
-	for i := range u.Actors {
-		x.who[i] = newWho(snap, &u.Actors[i])
+	if x.alone && len(u.Actors) == 1 {
+		x.tasks, x.who = x.solo.task[:], x.solo.whos[:]
+		x.solo.who.init(x.m, &u.Actors[0])
+		x.who[0] = &x.solo.who
+	} else {
+		x.tasks, x.who = make([]task, n), make([]*who, len(u.Actors))
+		for i := range u.Actors {
+			x.who[i] = newWho(x.m, &u.Actors[i])
+		}
 	}
 	for i := range u.Ops {
 		t := &x.tasks[i]
 		t.i, t.out = i, &x.out[i]
 		t.out.Total = -1
 		x.prepare(t, &u.Ops[i])
+	}
+	if x.alone && !u.Ops[0].Verb.Writes() {
+		return x
 	}
 	x.group()
 	return x

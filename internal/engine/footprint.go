@@ -141,7 +141,7 @@ type asks struct {
 }
 
 func (a *asks) table(t *catalog.Table) {
-	a.f.read(a.m.stored(t))
+	a.f.read(a.m.table(t).id)
 	if a.seen[t] {
 		return
 	}

@@ -71,6 +71,9 @@ func compare(rt *rapid.T, how string, b *bench, model *enginetest.Model, u *reco
 	}
 }
 
+// fataler is a test, rapid's or the standard one.
+type fataler interface{ Fatal(args ...any) }
+
 // dump is the state of a table as Model.Dump writes it.
 func (b *bench) dump(rt *rapid.T, table string) string {
 	rows := b.all(rt, table, enginetest.Shown[table])
@@ -90,7 +93,7 @@ func (b *bench) dump(rt *rapid.T, table string) string {
 	return strings.Join(lines, "\n")
 }
 
-func (b *bench) all(rt *rapid.T, table string, fields []string) *record.Rows {
+func (b *bench) all(rt fataler, table string, fields []string) *record.Rows {
 	t, err := b.snap.Table(table)
 	if err != nil {
 		rt.Fatal(err)
@@ -106,7 +109,7 @@ func (b *bench) all(rt *rapid.T, table string, fields []string) *record.Rows {
 }
 
 // wipe empties all tables.
-func (b *bench) wipe(rt *rapid.T) {
+func (b *bench) wipe(rt fataler) {
 	ctx := context.Background()
 	tx, err := b.s.Begin(ctx)
 	if err != nil {

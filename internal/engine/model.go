@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"reflect"
 	"sync"
 
 	"weir/internal/catalog"
@@ -15,7 +16,7 @@ const JournalTable = "sys_journal_field"
 // model is what the engine works out once for each snapshot.
 type model struct {
 	snap   *catalog.Snapshot
-	mu     sync.Mutex
+	mu     sync.RWMutex
 	tables map[*catalog.Table]*tableInfo
 	ids    map[string]int // stored tables and other things whose order matters, numbered
 }
@@ -37,6 +38,8 @@ type tableInfo struct {
 	readBack  bool
 	inUnique  []bool // by field index: part of a unique constraint
 	all       []string
+
+	mixed bool // classes below it have read rules of their own
 
 	write, del footprint
 }
@@ -74,6 +77,12 @@ func (ms *models) of(snap *catalog.Snapshot) *model {
 }
 
 func (m *model) table(t *catalog.Table) *tableInfo {
+	m.mu.RLock()
+	info := m.tables[t]
+	m.mu.RUnlock()
+	if info != nil {
+		return info
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.locked(t)
@@ -100,6 +109,11 @@ func (m *model) locked(t *catalog.Table) *tableInfo {
 	info.created, info.createdBy = at("sys_created_on"), at("sys_created_by")
 	info.updated, info.updatedBy = at("sys_updated_on"), at("sys_updated_by")
 	info.modCount = at("sys_mod_count")
+	for _, name := range t.Classes {
+		if c, err := m.snap.Table(name); err == nil && !reflect.DeepEqual(c.Access.Read, t.Access.Read) {
+			info.mixed = true
+		}
+	}
 	_, err := m.snap.Table(JournalTable)
 	journaled := err == nil && t.Name != JournalTable
 	for _, f := range t.Fields {

@@ -124,6 +124,11 @@ func (p *planner) joinable(t *task) *set {
 	if t.op.Verb == record.Upsert && !slices.Equal(first.op.Match, t.op.Match) {
 		return nil
 	}
+	for _, id := range t.foot.writes {
+		if l := p.tables[id]; id < 0 && l != nil && l.set == s {
+			return nil // the same idempotency token: the second op must find what the first one stored
+		}
+	}
 	return s
 }
 

@@ -216,6 +216,9 @@ func (w *who) project(t *catalog.Table, paths []string) (project, *record.Error)
 
 // footRead is what a read by key, or the rows a write returns, looks at.
 func (x *unit) footRead(t *task) {
+	if x.alone {
+		return
+	}
 	a := asks{w: t.who, m: x.m, f: &t.foot}
 	if !t.op.Verb.Writes() {
 		a.table(t.t)
@@ -372,7 +375,7 @@ func clip(s []int) []int { return s[:len(s):len(s)] }
 
 // footAccess adds what row conditions on the written table look at.
 func (x *unit) footAccess(t *task) {
-	if t.who.all {
+	if t.who.all || x.alone {
 		return
 	}
 	a := asks{w: t.who, m: x.m, f: &t.foot, seen: map[*catalog.Table]bool{t.t: true}}
