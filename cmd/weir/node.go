@@ -21,6 +21,7 @@ import (
 	"weir/internal/gate"
 	"weir/internal/project"
 	"weir/internal/record"
+	"weir/internal/script"
 	"weir/internal/server"
 	"weir/internal/store"
 	"weir/internal/store/postgres"
@@ -77,9 +78,22 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 	}
 	options := c.Engine
 	options.Hash = auth.Hash
+	front := now.New(c.Now)
+	scripts := script.New(script.Options{
+		Config: c.Script, ParseQuery: front.ParseQuery, Log: log,
+		Permit: func(ctx context.Context, user string) (func(), error) {
+			slot, err := n.gate.Scripts.Acquire(ctx, user)
+			if err != nil {
+				return nil, record.Errorf(record.Busy, "", "%v", err)
+			}
+			return slot.Release, nil
+		},
+	})
+	options.Invoker = scripts
 	if n.engine, err = engine.New(n.store, options); err != nil {
 		return n, usageError{err}
 	}
+	scripts.SetData(n.engine)
 	report, err := apply(ctx, n.store, folder, false, log)
 	if err != nil {
 		return n, err
@@ -105,7 +119,6 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 	if err = n.demoLoginStaysHome(ctx, c, snap); err != nil {
 		return n, err
 	}
-	front := now.New(c.Now)
 	snapshot := func(context.Context) (*catalog.Snapshot, error) { return n.catalog.Snapshot(), nil }
 	if !c.Cache.Metadata {
 		snapshot = project.Uncached(n.store)

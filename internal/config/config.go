@@ -21,6 +21,7 @@ import (
 	"weir/internal/dialect/now"
 	"weir/internal/engine"
 	"weir/internal/gate"
+	"weir/internal/script"
 	"weir/internal/server"
 )
 
@@ -75,6 +76,9 @@ type Config struct {
 
 	// Now is the now dialect.
 	Now now.Options `yaml:"now"`
+
+	// Script bounds scripted endpoints.
+	Script script.Config `yaml:"script"`
 
 	// Cache is what a node keeps in memory.
 	Cache Cache `yaml:"cache"`
@@ -184,6 +188,7 @@ func Defaults(profile string) Config {
 	}
 	c.Engine.Defaults()
 	c.Now.Defaults()
+	c.Script.Defaults()
 	if profile == ProfileServiceNow {
 		c.Gate = gate.ServiceNow()
 	} else {
@@ -246,6 +251,6 @@ func (c *Config) Validate() error {
 			faults = append(faults, fmt.Errorf("dialects: %q is not a dialect that there is", d))
 		}
 	}
-	faults = append(faults, c.Engine.Validate(), c.Gate.Validate(), c.Auth.Validate(), c.Server().Validate())
+	faults = append(faults, c.Engine.Validate(), c.Now.Validate(), c.Script.Validate(), c.Gate.Validate(), c.Auth.Validate(), c.Server().Validate())
 	return errors.Join(faults...)
 }

@@ -10,7 +10,7 @@ import (
 type BatchConfig struct {
 	// MaxItems is how many items one batch may hold; a larger one is refused as a whole.
 	//
-	// Defaults to 20,000.
+	// Defaults to 10,000, the ops that the engine takes at once (engine.max_ops).
 	MaxItems int `yaml:"max_items"`
 	// MaxInput is how many bytes the decoded body of one item may have; the items after one that is larger stay unserviced.
 	//
@@ -32,6 +32,11 @@ type BatchConfig struct {
 	//
 	// Defaults to 30s.
 	Time time.Duration `yaml:"time"`
+	// Parallel bounds the reads and scripts of a batch that are under way at once; connections and permits bound them again.
+	// gate.serial_batch makes it 1.
+	//
+	// Defaults to 64.
+	Parallel int `yaml:"parallel"`
 	// Headers are names of item headers that scripted endpoints may see beside those that every dialect needs.
 	//
 	// Defaults to none.
@@ -45,7 +50,8 @@ func (c *BatchConfig) Defaults() {
 			*n = d
 		}
 	}
-	set(&c.MaxItems, 20_000)
+	set(&c.MaxItems, 10_000)
+	set(&c.Parallel, 64)
 	set(&c.MaxInput, 5<<20)
 	set(&c.MaxOutput, 10<<20)
 	set(&c.MaxTotal, 64<<20)
@@ -67,6 +73,7 @@ func (c *BatchConfig) Validate() error {
 	check("max_input", c.MaxInput, 10<<20)
 	check("max_output", c.MaxOutput, 0)
 	check("max_total", c.MaxTotal, 0)
+	check("parallel", c.Parallel, 0)
 	check("max_chain", c.MaxChain, 1000)
 	if c.Time < time.Millisecond {
 		faults = append(faults, fmt.Errorf("now.batch.time: %v is less than 1ms", c.Time))

@@ -78,12 +78,19 @@ func (j *Join) Run(ctx context.Context, b *BatchRun, d Dialect, outer *Call, ite
 		p := &r.parts[i]
 		p.ID, p.Method, p.URL = items[i].ID, items[i].Method, items[i].URL
 	}
+	// What has not begun when the time is over never begins, by the unit's budget. What is under way then is cut off a moment
+	// later, so that the two are told apart: only the former is safe to send again.
+	ctx, cancel := context.WithTimeout(ctx, j.Config.Time+grace)
+	defer cancel()
 	r.bound()
 	for _, stage := range r.stages() {
 		r.run(ctx, stage)
 	}
 	return r.parts, nil
 }
+
+// grace is how long an item may go on when the time of its batch is over.
+const grace = 50 * time.Millisecond
 
 // run is one batch under way.
 type run struct {
@@ -311,7 +318,7 @@ func (r *run) unit(ctx context.Context, list []int, ordered bool) {
 	for _, i := range list {
 		n += len(r.work[i].exchange.Ops)
 	}
-	u := record.Unit{Version: r.Snapshot.Version, Ops: make([]record.Op, 0, n), Actors: []record.Actor{r.outer.Actor}, Ordered: ordered}
+	u := record.Unit{Version: r.Snapshot.Version, Ops: make([]record.Op, 0, n), Actors: []record.Actor{r.outer.Actor}, Ordered: ordered, Parallel: r.Config.Parallel}
 	if r.Serial {
 		u.Parallel = 1
 	}
@@ -353,7 +360,7 @@ func shift(ops []record.Op, first, groups int, key string) int {
 			op.Group += groups
 			used = max(used, op.Group)
 		}
-		if key != "" && op.Token == "" && (op.Verb.Writes() || op.Verb == record.Invoke) {
+		if key != "" && op.Token == "" && op.Verb.Writes() {
 			op.Token = key + "/" + strconv.Itoa(k)
 		}
 		if first == 0 {

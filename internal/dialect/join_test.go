@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -492,6 +493,42 @@ func FuzzSubstitution(f *testing.F) {
 			if got := r.paper.calls[1].Body; !json.Valid(got) {
 				t.Fatalf("%q became %q", body, got)
 			}
+		}
+	})
+}
+
+// sleeper is an executor whose units take until their context ends.
+type sleeper struct{ deadline bool }
+
+func (s *sleeper) Execute(ctx context.Context, _ *catalog.Snapshot, u *record.Unit) []record.Outcome {
+	<-ctx.Done()
+	s.deadline = ctx.Err() == context.DeadlineExceeded
+	return []record.Outcome{{Err: record.Errorf(record.Timeout, "", "cut off")}}
+}
+
+func (*sleeper) Stream(context.Context, *catalog.Snapshot, *record.Unit) record.Outcome {
+	panic("streamed")
+}
+
+func TestJoin_WhatIsUnderWayIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig()
+		mux := &dialect.Mux{}
+		mux.Handle("/api/", &r.paper)
+		s := &sleeper{}
+		b := &dialect.BatchRun{Snapshot: &catalog.Snapshot{}, Exec: s, Mux: mux}
+		j := dialect.Join{Config: r.config}
+		items := []dialect.Item{post("1", "/api/now/t"), depend(post("2", "/api/now/t"), "1")}
+		start := time.Now()
+		parts, err := j.Run(context.Background(), b, &r.paper, &r.outer, items, dialect.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff([]string{"1 503 cut off", "2 unserviced"}, brief(parts)); d != "" || !s.deadline {
+			t.Error(d)
+		}
+		if took := time.Since(start); took < 30*time.Second || took > 31*time.Second {
+			t.Errorf("took %v, not 30s and a moment", took)
 		}
 	})
 }

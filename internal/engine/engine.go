@@ -412,6 +412,9 @@ func (x *unit) timeout() *record.Error {
 // settle gives a task its outcome; the fields of a success are in out already.
 func (x *unit) settle(t *task, err *record.Error) {
 	t.done = true
+	if x.rec != nil && err == nil && t.i >= 0 {
+		x.rec.Rows.Add(int64(t.out.Stat.Rows))
+	}
 	if err != nil {
 		stat := t.out.Stat
 		*t.out = record.Outcome{Err: err, Total: -1, Stat: stat}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"runtime"
 	"testing"
 	"time"
@@ -23,4 +24,9 @@ func (e *Engine) WaitForGathered(t *testing.T, n int) {
 			t.Fatalf("%d writes wait, not %d", got, n)
 		}
 	}
+}
+
+// TrimTokens is what the trimmer does when it is due.
+func (e *Engine) TrimTokens(ctx context.Context, before time.Time) error {
+	return e.trimTokens(ctx, before)
 }

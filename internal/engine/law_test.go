@@ -28,7 +28,7 @@ func TestLaw_FusionIsUnobservable(t *testing.T) {
 	off := false
 	for name, open := range openers(t) {
 		t.Run(name, func(t *testing.T) {
-			fused := newBench(t, open(t), engine.Options{Coalesce: &off})
+			fused := newBench(t, open(t), engine.Options{Coalesce: &off, Splits: 3}) // few splits, so that running one by one after them happens too
 			fused.x = engine.Loopback(fused.e)
 			apart := newBench(t, open(t), engine.Options{Coalesce: &off, Fuse: &off})
 			seen := counts{}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"weir/internal/catalog"
 	"weir/internal/record"
@@ -79,8 +80,13 @@ func (w *writer) rules(ctx context.Context, list []*pending) error {
 				rows = append(rows, o.row)
 			}
 		}
+		began := time.Now()
 		if err := p.info.program.Run(ctx, rule.Env{Now: w.x.now, Data: w}, rows); err != nil {
 			return err
+		}
+		if rec := w.x.rec; rec != nil {
+			rec.Rules.Add(int64(time.Since(began)))
+			rec.RuleCount.Add(int64(len(p.info.t.Rules)))
 		}
 	}
 	for _, p := range list {
@@ -448,9 +454,13 @@ func (w *writer) allow(ctx context.Context, list []*pending, verb record.Verb, v
 		for _, p := range groups[g] {
 			keys = append(keys, keyOf(p.info.t, p.current()))
 		}
+		began := time.Now()
 		rows, err := w.read(ctx, &store.Read{
 			Snapshot: w.x.snap, Table: g.t, Fields: g.t.Key, Keys: keys, Query: &record.Query{Where: cond, Limit: -1},
 		})
+		if rec := w.x.rec; rec != nil {
+			rec.Access.Add(int64(time.Since(began)))
+		}
 		if err != nil {
 			return err
 		}

@@ -27,6 +27,11 @@ func (d *Dialect) IsBatch(_, path string) bool {
 
 // Batch runs a batch of the Batch API: an envelope of items, each with a base64 body, of any dialect. The answer is 200
 // whatever became of the items, unless the envelope itself cannot be read.
+//
+// Beyond the vendor's API an item may have "depends_on", an id or an array of ids of other items: it is run after they
+// succeeded, and answered 424 if one failed. In its URL and body "${id.path}" then stands for a value of the answer of item
+// id, such as "${11.result.sys_id}"; see [dialect.Join]. In a URL such a reference is a dependency by itself. In a body
+// it is plain text unless depends_on names the id, since bodies hold what people wrote.
 func (d *Dialect) Batch(ctx context.Context, b *dialect.BatchRun, c *dialect.Call, a *wire.Answer) []dialect.ItemRecord {
 	env, parts, err := d.runBatch(ctx, b, c)
 	if err != nil {

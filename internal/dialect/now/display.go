@@ -145,6 +145,9 @@ func (r *renderer) label(c *column, v record.Value, display bool) (string, bool)
 		if !display {
 			return "", true
 		}
+		if s, ok := r.history[c.path]; ok {
+			return s, true
+		}
 	case choice:
 		if display && !v.IsNull() {
 			if s := c.field.ChoiceLabel(choiceText(v)); s != "" {

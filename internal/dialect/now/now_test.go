@@ -81,6 +81,12 @@ func small(t testing.TB) *catalog.Snapshot {
 			{Name: "group", Type: "reference", Reference: "sys_user_group"},
 			{Name: "scrum", Type: "boolean"},
 		}},
+		{Name: "sys_journal_field", Fields: []catalog.FieldDef{
+			{Name: "name", Type: "string"},
+			{Name: "element", Type: "string"},
+			{Name: "element_id", Type: "string"},
+			{Name: "value", Type: "string"},
+		}},
 		{Name: "badge", Fields: []catalog.FieldDef{{Name: "member", Type: "reference", Reference: "sys_user_grmember"}}},
 		{Name: "task", Label: "Task", Display: "number", Fields: []catalog.FieldDef{
 			{Name: "number", Type: "string", ReadOnly: true, Unique: true, Sequence: &catalog.Sequence{Prefix: "TASK", Digits: 7}},
@@ -92,7 +98,9 @@ func small(t testing.TB) *catalog.Snapshot {
 			{Name: "assigned_to", Type: "reference", Reference: "sys_user"},
 			{Name: "sys_domain", Type: "reference", Reference: "sys_user_group", Default: "global"},
 			{Name: "watch_list", Type: "list", Reference: "sys_user"},
-			{Name: "work_notes", Type: "journal"},
+			{Name: "comments", Label: "Additional comments", Type: "journal"},
+			{Name: "work_notes", Label: "Work notes", Type: "journal", Access: catalog.FieldAccessDef{Read: []string{"itil"}}},
+			{Name: "comments_and_work_notes", Type: "journal"},
 		}},
 		{Name: "incident", Label: "Incident", Extends: "task", Fields: []catalog.FieldDef{
 			{Name: "state", Type: "integer", Choices: choices("1", "New", "2", "In Progress", "12", "Waiting")},

@@ -18,6 +18,9 @@ type projection struct {
 	shown   shown
 	noLinks bool
 	walks   walks
+
+	journals []string          // own journal fields whose entries are to be shown
+	history  map[string]string // of the one record being written: their entries
 }
 
 // column is one field of an answer.
@@ -148,6 +151,9 @@ func (b *projectionBuilder) add(path string, steps []catalog.Step) {
 	case journal:
 		if b.p.shown != showValue {
 			c.value = b.read(path)
+			if len(steps) == 1 {
+				b.p.journals = append(b.p.journals, path)
+			}
 		}
 	case reference:
 		c.value = b.read(path)

@@ -3,6 +3,7 @@ package now
 import (
 	"bytes"
 	"encoding/xml"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -61,7 +62,7 @@ func appendArgs(dst []byte, c *dialect.Call, method string, e *catalog.Endpoint,
 		data = root.appendJSON(nil)
 	}
 
-	target := c.Path
+	target := (&url.URL{Path: c.Path}).EscapedPath()
 	if c.RawQuery != "" {
 		target += "?" + c.RawQuery
 	}

@@ -17,6 +17,7 @@ func (q *request) get() (*dialect.Exchange, error) {
 		return nil, err
 	}
 	x := q.exchange(record.Op{Verb: record.Get, Table: q.table.Name, Key: key, Return: p.paths})
+	x.Ops = q.readEntries(p, key, x.Ops)
 	x.Reply = func(out []record.Outcome, a *wire.Answer) {
 		switch {
 		case out[0].Err != nil:
@@ -24,7 +25,7 @@ func (q *request) get() (*dialect.Exchange, error) {
 		case out[0].Rows == nil || out[0].Rows.Len() == 0:
 			q.fail(a, noRecord())
 		default:
-			q.single(a, 200, p, out[0].Rows)
+			q.withHistory(a, p, out)
 		}
 	}
 	return x, nil
