@@ -134,6 +134,12 @@ func splitStored(stored, name string) (schema, table string) {
 	if stored == "" {
 		return "", name
 	}
+	// A schema whose name has a dot stands in double quotes.
+	if rest, ok := strings.CutPrefix(stored, `"`); ok {
+		if s, tab, ok := strings.Cut(rest, `".`); ok {
+			return s, tab
+		}
+	}
 	if s, tab, ok := strings.Cut(stored, "."); ok {
 		return s, tab
 	}

@@ -53,6 +53,7 @@ type single struct {
 	// done is closed when out is there. claimed says that its unit has begun, so that its outcome must be waited for.
 	done    chan struct{}
 	claimed bool
+	alone   bool // set before done is closed: it got no outcome in company, and its own request runs it
 	since   time.Time
 }
 
@@ -76,13 +77,12 @@ func (g *gatherer) do(ctx context.Context, snap *catalog.Snapshot, u *record.Uni
 	s := &single{u: u, done: make(chan struct{}), since: time.Now()}
 	l.waiting = append(l.waiting, s)
 	g.mu.Unlock()
-	return g.wait(ctx, l, s)
+	return g.wait(ctx, snap, l, s)
 }
 
 // wait is for the outcome of s. A caller that goes away before its unit has begun takes its write with it.
-func (g *gatherer) wait(ctx context.Context, l *line, s *single) record.Outcome {
-	rec := telemetry.From(ctx)
-	defer rec.Enter(telemetry.App)()
+func (g *gatherer) wait(ctx context.Context, snap *catalog.Snapshot, l *line, s *single) record.Outcome {
+	defer telemetry.From(ctx).Enter(telemetry.App)()
 	var expired <-chan time.Time
 	if s.u.Budget > 0 {
 		timer := time.NewTimer(s.u.Budget)
@@ -92,8 +92,7 @@ func (g *gatherer) wait(ctx context.Context, l *line, s *single) record.Outcome 
 	var err *record.Error
 	select {
 	case <-s.done:
-		rec.Statement(s.out.Stat.SQL)
-		return s.out
+		return g.landed(ctx, snap, s)
 	case <-ctx.Done():
 		err = record.Errorf(record.Canceled, "", "the caller went away").Because(ctx.Err())
 	case <-expired:
@@ -103,8 +102,7 @@ func (g *gatherer) wait(ctx context.Context, l *line, s *single) record.Outcome 
 	if s.claimed {
 		g.mu.Unlock()
 		<-s.done // it is being written: the answer must be true
-		rec.Statement(s.out.Stat.SQL)
-		return s.out
+		return g.landed(ctx, snap, s)
 	}
 	for i, o := range l.waiting {
 		if o == s {
@@ -114,6 +112,15 @@ func (g *gatherer) wait(ctx context.Context, l *line, s *single) record.Outcome 
 	}
 	g.mu.Unlock()
 	return record.Outcome{Err: err, Unserviced: true, Total: -1}
+}
+
+// landed is the outcome of a write whose unit has run.
+func (g *gatherer) landed(ctx context.Context, snap *catalog.Snapshot, s *single) record.Outcome {
+	if s.alone {
+		return g.e.execute(ctx, snap, s.u)[0]
+	}
+	telemetry.From(ctx).Statement(s.out.Stat.SQL)
+	return s.out
 }
 
 // land ends a unit of the line and starts the next one with what has gathered.
@@ -156,12 +163,10 @@ func (g *gatherer) fly(key lineKey, batch []*single) {
 		ctx = short
 	}
 	began := time.Now()
-	out := g.e.guarded(ctx, key.snap, u)
+	out, lost := g.e.guarded(ctx, key.snap, u)
 	for i, s := range batch {
-		if len(batch) > 1 && ctx.Err() != nil && out[i].Err != nil && !isRowFault(out[i].Err.Kind) {
-			single := *s.u
-			out[i] = g.e.guarded(context.Background(), key.snap, &single)[0]
-		}
+		// Out of time together, with nothing committed: each may try alone.
+		s.alone = ctx.Err() != nil && !lost && out[i].Err != nil && !isRowFault(out[i].Err.Kind)
 		waited := began.Sub(s.since) // its own unit began when it arrived
 		out[i].Stat.Start += waited
 		out[i].Stat.End += waited
@@ -170,12 +175,15 @@ func (g *gatherer) fly(key lineKey, batch []*single) {
 	}
 }
 
-// guarded is execute for goroutines that have no door behind them which would catch a panic.
-func (e *Engine) guarded(ctx context.Context, snap *catalog.Snapshot, u *record.Unit) (out []record.Outcome) {
+// guarded is execute for goroutines that have no door behind them which would catch a panic. lost says that a commit
+// failed, so that nobody knows what is stored.
+func (e *Engine) guarded(ctx context.Context, snap *catalog.Snapshot, u *record.Unit) (out []record.Outcome, lost bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			out = everywhere(len(u.Ops), panicked(p))
+			out, lost = everywhere(len(u.Ops), panicked(p)), true
 		}
 	}()
-	return e.execute(ctx, snap, u)
+	x := e.begin(ctx, snap, u)
+	x.run(ctx)
+	return x.out, slices.ContainsFunc(x.tasks, func(t task) bool { return t.lost })
 }

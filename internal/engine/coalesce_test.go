@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"weir/internal/engine"
 	"weir/internal/engine/enginetest"
@@ -246,5 +247,57 @@ func TestUpsert_RequestsThatMeetMakeOneRecord(t *testing.T) {
 		want(t, b.must(record.Op{
 			Verb: record.List, Table: "ci", Return: []string{"name"}, Query: &record.Query{Limit: -1, Sort: []record.Sort{{Path: "name"}}},
 		}), "ok srv0 / srv1 / srv2")
+	})
+}
+
+// TestCoalesce_ALockedRecordHoldsUpNobodyElse locks a record and lets updates of it and of others share a statement: the
+// others are done while the lock still holds.
+func TestCoalesce_ALockedRecordHoldsUpNobodyElse(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		if s.Name() == "sqlite" {
+			s.Close() // one writer: whoever writes holds up everybody
+			return
+		}
+		c := &counting{Store: s}
+		b := newBench(t, c, engine.Options{CoalesceFlights: 1, CoalesceWait: 200 * time.Millisecond})
+		for i := range 6 {
+			b.must(insert("dept", id(i), "name", fmt.Sprint(i)))
+		}
+		tx, err := s.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		dept, err := b.snap.Table("dept")
+		if err != nil {
+			t.Fatal(err)
+		}
+		locked, err := tx.Query(t.Context(), &store.Read{Snapshot: b.snap, Table: dept, Fields: []string{"name"}, Keys: [][]record.Value{{text(id(3))}}, Lock: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		locked.Close()
+
+		c.hold, c.held = make(chan struct{}), make(chan struct{})
+		var first, others, blocked sync.WaitGroup
+		first.Go(func() { b.must(update("dept", id(0), "grp", "x")) })
+		<-c.held
+		for i := 1; i < 6; i++ {
+			wait := &others
+			if i == 3 {
+				wait = &blocked
+			}
+			wait.Go(func() {
+				if o := b.do(enginetest.Admin, update("dept", id(i), "grp", "x"))[0]; o.Err != nil || !o.Changed {
+					t.Errorf("%d: %+v", i, o)
+				}
+			})
+		}
+		b.e.WaitForGathered(t, 5)
+		close(c.hold)
+		first.Wait()
+		others.Wait()
+		tx.Rollback()
+		blocked.Wait()
 	})
 }

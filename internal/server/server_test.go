@@ -863,3 +863,43 @@ func TestServer_WhatFailsBeforeAnybodyIsKnownHasAnEnvelope(t *testing.T) {
 		t.Errorf("no definitions: %+v", r)
 	}
 }
+
+func TestServer_BodyOfUnknownLengthIsBoundedToo(t *testing.T) {
+	n := newNode(t, &fakeExec{}, func(c *Config, _ *gate.Config, _ *auth.Config) { c.Limits.Body = 1 << 20 })
+	for size, want := range map[int]int{0: 200, 5: 200, 1 << 20: 200, 1<<20 + 1: 413} {
+		req := n.request(t, "POST", "/x/thing", "")
+		req.Body, req.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat("a", size))), -1
+		req.SetBasicAuth("eve", "apple")
+		r := n.do(t, req)
+		if r.status != want || want == 200 && r.body != fmt.Sprintf("POST by eve, %d bytes", size) {
+			t.Errorf("%d bytes: %d %s", size, r.status, r.body)
+		}
+	}
+	until(t, "the bytes' release", func() bool { return n.gate.Stats().Bytes.Used == 0 })
+}
+
+func TestServer_WaitingBodiesStayWithinTheByteBudget(t *testing.T) {
+	const size = 1 << 20
+	release := make(chan struct{})
+	n := newNode(t, &fakeExec{work: func(context.Context, *record.Op) *record.Error { <-release; return nil }}, func(_ *Config, g *gate.Config, _ *auth.Config) {
+		g.Bytes.Limit = 4 * size
+	})
+	var wg sync.WaitGroup
+	var served atomic.Int64
+	for range 12 {
+		wg.Go(func() {
+			if r := n.as(t, "eve", "apple", "POST", "/x/thing", strings.Repeat("a", size)); r.status == 200 {
+				served.Add(1)
+			}
+		})
+	}
+	until(t, "a full budget", func() bool { return n.gate.Stats().Bytes.Waiting == 8 })
+	if used := n.gate.Stats().Bytes.Used; used > 4*size {
+		t.Errorf("%d bytes are held", used)
+	}
+	close(release)
+	wg.Wait()
+	if s := n.gate.Stats().Bytes; served.Load() != 12 || s.MaxUsed > 4*size {
+		t.Errorf("%d served, at most %d bytes held", served.Load(), s.MaxUsed)
+	}
+}

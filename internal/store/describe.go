@@ -87,6 +87,9 @@ func storedName(r *Relation) string {
 	if r.Schema == "" {
 		return r.Name
 	}
+	if strings.ContainsAny(r.Schema, `."`) {
+		return `"` + r.Schema + `".` + r.Name
+	}
 	return r.Schema + "." + r.Name
 }
 

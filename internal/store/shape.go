@@ -84,7 +84,7 @@ func (r *request) flag(b bool) {
 func constShape(v record.Value) byte {
 	s := byte(v.Form)
 	if v.Form == record.Text {
-		switch _, ok := prefixEnd(v.S); {
+		switch _, _, ok := prefixCut(v.S); {
 		case v.S == "":
 			s |= 0x10
 		case ok:
@@ -247,21 +247,28 @@ func (c *numbering) number(e *record.Expr) *numbered {
 
 // prefixEnd is the least text after all texts that begin with s, in the order of code points; false if there is none.
 func prefixEnd(s string) (string, bool) {
+	head, next, ok := prefixCut(s)
+	if !ok {
+		return "", false
+	}
+	return head + string(next), true
+}
+
+// prefixCut is prefixEnd in two parts.
+func prefixCut(s string) (head string, next rune, ok bool) {
 	for s != "" {
 		r, n := utf8.DecodeLastRuneInString(s)
 		if r == utf8.RuneError && n <= 1 {
-			return "", false
+			return "", 0, false
 		}
 		s = s[:len(s)-n]
-		switch {
-		case r == utf8.MaxRune:
+		switch r {
+		case utf8.MaxRune:
 			continue
-		case r == 0xd7ff: // the surrogates are no characters
-			r = 0xe000
-		default:
-			r++
+		case 0xd7ff: // the surrogates are no characters
+			return s, 0xe000, true
 		}
-		return s + string(r), true
+		return s, r + 1, true
 	}
-	return "", false
+	return "", 0, false
 }

@@ -24,7 +24,8 @@ type Store interface {
 	// pool's figures).
 	Begin(ctx context.Context) (Tx, error)
 	// Numbers draws n consecutive numbers of a sequence and returns the first; a sequence unknown yet begins at start. It
-	// commits by itself: numbers drawn are never drawn again, by any node, whatever becomes of them.
+	// commits by itself: numbers drawn are never drawn again, by any node, whatever becomes of them. Who holds a Tx must have
+	// drawn before Begin: on SQLite both want the one write connection.
 	Numbers(ctx context.Context, sequence string, start int64, n int) (int64, error)
 	// Schema inspects and changes stored tables.
 	Schema() Schema
@@ -39,7 +40,7 @@ type Store interface {
 // Tx is a write transaction. It belongs to one goroutine. After an error of kind other than Internal, Timeout, Canceled
 // or Unavailable the transaction may be continued from the last Mark by Back.
 type Tx interface {
-	// Query reads within the transaction; with q.Lock the records are locked against other writers until the end.
+	// Query reads within the transaction, into memory; with q.Lock the records are locked against other writers until the end.
 	Query(ctx context.Context, q *Read) (*Result, error)
 	// Insert writes new records. Rows that meet an existing key or unique value are not written and get a Conflict naming
 	// the field in Errs[i]; the others are written. Any other fault of a row fails the whole call, which then has written
@@ -107,9 +108,11 @@ type DeleteSet struct {
 
 // Written is what a set did.
 type Written struct {
-	Errs []*record.Error // by row; nil when no row failed
-	Hit  []bool          // by row: a record was written (updates and deletes)
-	Rows *record.Rows    // what Return asked for, aligned with the set's rows (null rows where nothing was written)
+	// Errs is by row; nil when no row failed. A database that writes row by row (SQLite) also names here the rows of other
+	// faults than conflicts, in updates and deletes too; rows without an error are written.
+	Errs []*record.Error
+	Hit  []bool       // by row: a record was written (updates and deletes)
+	Rows *record.Rows // what Return asked for, aligned with the set's rows (null rows where nothing was written)
 }
 
 // Stats are the figures of a connection pool.

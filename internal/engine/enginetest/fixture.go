@@ -99,8 +99,10 @@ func Definitions() catalog.Definitions {
 			},
 		},
 		{Name: "sys_journal_field", Fields: []catalog.FieldDef{
-			{Name: "name", Type: "string"}, {Name: "element", Type: "string"},
-			{Name: "element_id", Type: "string"}, {Name: "value", Type: "string"},
+			{Name: "name", Type: "string"},
+			{Name: "element", Type: "string"},
+			{Name: "element_id", Type: "string"},
+			{Name: "value", Type: "string"},
 		}},
 	}}
 }

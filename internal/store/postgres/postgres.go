@@ -97,7 +97,6 @@ type Store struct {
 	waiting  atomic.Int64
 	borrowed atomic.Int64
 	waited   atomic.Int64 // nanoseconds
-
 }
 
 var _ store.Store = (*Store)(nil)
@@ -285,6 +284,11 @@ func (s *Store) release(conn *pgxpool.Conn) {
 	}
 	conn.Release()
 	<-s.slots
+}
+
+// broken reports whether a connection was lost by no doing of the caller.
+func broken(ctx context.Context, conn *pgxpool.Conn) bool {
+	return conn.Conn().IsClosed() && ctx.Err() == nil
 }
 
 // with runs f on a connection.

@@ -22,6 +22,14 @@ func (s *Store) Query(ctx context.Context, q *store.Read) (*store.Result, error)
 		return nil, err
 	}
 	c, total, err := read.start(ctx, sessionOf(conn), nil)
+	if err != nil && broken(ctx, conn) {
+		// It broke while it was idle, most likely, and a read does no harm when it is done twice.
+		s.release(conn)
+		if conn, err = s.acquire(ctx); err != nil {
+			return nil, err
+		}
+		c, total, err = read.start(ctx, sessionOf(conn), nil)
+	}
 	if err != nil {
 		s.release(conn)
 		return nil, translate(ctx, err, q.Table)

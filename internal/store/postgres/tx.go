@@ -55,6 +55,17 @@ func (t *tx) start(ctx context.Context, steps ...step) (*cursor, error) {
 		before = nil
 	}
 	c, err := t.session.start(ctx, before, steps...)
+	if err != nil && !t.begun && broken(ctx, t.conn) {
+		// It broke while it was idle, most likely. Nothing was committed, so the transaction begins anew.
+		t.store.release(t.conn)
+		conn, again := t.store.acquire(ctx)
+		if again != nil {
+			t.done = true
+			return nil, again
+		}
+		t.conn, t.session = conn, sessionOf(conn)
+		c, err = t.session.start(ctx, before, steps...)
+	}
 	if err != nil && t.begun == (t.session.pg.TxStatus() != 'I') {
 		if _, bad := err.(*record.Error); bad {
 			return nil, err // nothing was sent
