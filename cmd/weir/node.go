@@ -77,6 +77,15 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 	if n.store, err = openStore(ctx, c); err != nil {
 		return n, err
 	}
+	n.store = auth.Announce(n.store, c.Auth.Tables, func(err error) {
+		if n.auth != nil {
+			n.auth.Forget()
+		}
+		if err == nil {
+			return
+		}
+		log.Error("other nodes were not told of changed users; they learn it when auth.remember has passed", "error", err.Error())
+	})
 	options := c.Engine
 	options.Hash = auth.Hash
 	front := now.New(c.Now)
