@@ -19,6 +19,7 @@ import (
 
 type benchCommand struct {
 	NowBatch nowBatchCommand `cmd:"" name:"now-batch" help:"Twenty endpoints called singly and in batches of 5, 10 and 20."`
+	Bars     barsCommand     `cmd:"" help:"The speed bars against the yardsticks, with a table of ratios."`
 	NowFlood nowFloodCommand `cmd:"" name:"now-flood" help:"Users open a page of 20 calls at once, singly and in batches."`
 }
 
@@ -160,8 +161,10 @@ func (o ownNodes) Configure(ctx context.Context, profile string, set map[string]
 		db = "sqlite:" + filepath.Join(dir, "weir.db")
 	}
 	src := config.Sources{File: file, FileName: "weir.yaml", Flags: []config.Setting{
-		{Path: "profile", Value: profile, From: "bench"}, {Path: "database.url", Value: db, From: "bench"},
-		{Path: "listen", Value: "127.0.0.1:0", From: "bench"}, {Path: "log.level", Value: "warn", From: "bench"},
+		{Path: "profile", Value: profile, From: "bench"},
+		{Path: "database.url", Value: db, From: "bench"},
+		{Path: "listen", Value: "127.0.0.1:0", From: "bench"},
+		{Path: "log.level", Value: "warn", From: "bench"},
 	}}
 	for name, value := range set {
 		src.Flags = append(src.Flags, config.Setting{Path: name, Value: value, From: "bench"})

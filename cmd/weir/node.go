@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -51,8 +52,7 @@ func openStore(ctx context.Context, c *config.Config) (store.Store, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	switch kind {
-	case "sqlite":
+	if kind == "sqlite" {
 		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
 			return nil, err
 		}
@@ -61,7 +61,8 @@ func openStore(ctx context.Context, c *config.Config) (store.Store, error) {
 		})
 	}
 	return postgres.Open(ctx, postgres.Options{
-		URL: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait, Statement: c.Database.StatementTimeout, Lock: c.Database.LockTimeout,
+		URL: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait,
+		Statement: c.Database.StatementTimeout, Lock: c.Database.LockTimeout,
 	})
 }
 
@@ -76,6 +77,15 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 	if n.store, err = openStore(ctx, c); err != nil {
 		return n, err
 	}
+	n.store = auth.Announce(n.store, c.Auth.Tables, func(err error) {
+		if n.auth != nil {
+			n.auth.Forget()
+		}
+		if err == nil {
+			return
+		}
+		log.Error("other nodes were not told of changed users; they learn it when auth.remember has passed", "error", err.Error())
+	})
 	options := c.Engine
 	options.Hash = auth.Hash
 	front := now.New(c.Now)
@@ -94,9 +104,17 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 		return n, usageError{err}
 	}
 	scripts.SetData(n.engine)
-	report, err := apply(ctx, n.store, folder, false, log)
+	report, err := apply(ctx, n.store, folder, false, nil)
 	if err != nil {
 		return n, err
+	}
+	if report.Changed || len(report.Loaded) > 0 {
+		records := 0
+		for _, l := range report.Loaded {
+			records += l.Rows
+		}
+		log.Info("project applied", "version", report.Snapshot.Version, "schema_changes", len(report.Schema), "records_loaded", records)
+		debug.FreeOSMemory() // loading data takes many times what serving does
 	}
 	snap := report.Snapshot
 	n.catalog = catalog.New(snap)
@@ -149,13 +167,13 @@ func (n *node) demoLoginStaysHome(ctx context.Context, c *config.Config, snap *c
 		if auth.LoopbackHost(at) {
 			continue
 		}
-		open, err := n.auth.DemoLogin(ctx, snap)
+		known, err := n.auth.DemoLogin(ctx, snap)
 		if err != nil {
 			return err
 		}
-		if open {
-			return usageError{fmt.Errorf("listen %s: admin still has the demo's password, which everybody knows; "+
-				"change it first: weir serve on 127.0.0.1, then PATCH user_password of admin in sys_user", at)}
+		if known != "" {
+			return usageError{fmt.Errorf("listen %s: %s still has the demo's password, which everybody knows; change it first, "+
+				"a user's by serving on 127.0.0.1 and PATCHing user_password in sys_user", at, known)}
 		}
 	}
 	return nil

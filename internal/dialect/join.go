@@ -116,7 +116,6 @@ type work struct {
 	call     Call
 	dialect  Dialect
 	exchange *Exchange
-	ops      []record.Op
 	out      []record.Outcome
 }
 

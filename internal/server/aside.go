@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"weir/internal/auth"
 	"weir/internal/record"
 	"weir/internal/telemetry"
 )
@@ -66,7 +67,7 @@ const maxForm = 64 << 10
 // token serves the token endpoint. Password checks have permits and limits of their own, so it takes no slot.
 func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	v := &Visit{
-		Recorder: telemetry.New(), Number: s.serial.Add(1), Method: r.Method, Path: r.URL.Path, Dialect: "oauth",
+		Recorder: telemetry.New(), Number: s.serial.Add(1), Method: r.Method, Path: r.URL.Path, Identity: auth.Guest(), Dialect: "oauth",
 		URL: s.redact.url(r.URL), s: s, w: w, r: r, control: http.NewResponseController(w), d: s.o.Fallback,
 	}
 	v.Recorder.ID = newTransactionID()

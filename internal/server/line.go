@@ -68,7 +68,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v := &Visit{
-		Recorder: telemetry.New(), Number: s.serial.Add(1), Method: r.Method, Path: r.URL.Path,
+		Recorder: telemetry.New(), Number: s.serial.Add(1), Method: r.Method, Path: r.URL.Path, Identity: auth.Guest(),
 		s: s, w: w, r: r, control: http.NewResponseController(w),
 	}
 	v.Recorder.ID = newTransactionID()
@@ -173,7 +173,6 @@ func (v *Visit) run(ctx context.Context) {
 
 // identify finds out who is calling. Nobody may call public endpoints only.
 func (v *Visit) identify(ctx context.Context, snap *catalog.Snapshot) error {
-	v.Identity = auth.Guest()
 	// What carries neither Origin nor Sec-Fetch-Site is no browser and passes.
 	if err := v.s.forgery.Check(v.r); err != nil {
 		return record.Errorf(record.Forbidden, "", "a page of another site may not do this").Because(err)
@@ -233,14 +232,18 @@ func (v *Visit) enter(ctx context.Context, info gate.RequestInfo) error {
 	leave := v.Recorder.Enter(telemetry.Queue)
 	defer leave()
 	v.Pool = v.s.o.Gate.Route(info)
-	slot, err := v.s.o.Gate.Enter(ctx, v.Pool, v.Identity.Session)
+	session := v.Identity.Session
+	if session == "" {
+		session = v.Recorder.ID // strangers do not share one
+	}
+	slot, err := v.s.o.Gate.Enter(ctx, v.Pool, session)
 	if err != nil {
 		return v.refused(err)
 	}
 	v.slot = slot
-	queue, session := slot.Waits()
-	v.Recorder.SemWait.Store(int64(queue))
-	v.Recorder.SessionWait.Store(int64(session))
+	forPool, forSession := slot.Waits()
+	v.Recorder.SemWait.Store(int64(forPool))
+	v.Recorder.SessionWait.Store(int64(forSession))
 	return nil
 }
 

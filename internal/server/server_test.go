@@ -77,7 +77,7 @@ func (fakeDialect) Fail(_ *dialect.Call, err error, a *wire.Answer) {
 	e := record.AsError(err)
 	a.Status = map[record.Kind]int{
 		record.Busy: 429, record.RateLimited: 429, record.Unauthenticated: 401, record.Forbidden: 403, record.Invalid: 400,
-		record.TooLarge: 413, record.Timeout: 503, record.Unsupported: 415, record.NoPath: 404, record.Unavailable: 503,
+		record.TooLarge: 413, record.NotAllowed: 405, record.Timeout: 503, record.Unsupported: 415, record.NoPath: 404, record.Unavailable: 503,
 	}[e.Kind]
 	if a.Status == 0 {
 		a.Status = 500
@@ -174,7 +174,7 @@ func testSnapshot(t testing.TB) *catalog.Snapshot {
 }
 
 // newNode starts a server with users eve (admin) and ann; change may adapt settings.
-func newNode(t *testing.T, exec *fakeExec, change func(*Config, *gate.Config, *auth.Config)) *node {
+func newNode(t testing.TB, exec *fakeExec, change func(*Config, *gate.Config, *auth.Config)) *node {
 	t.Helper()
 	cfg, gcfg, acfg := Defaults(), gate.Auto(2, 0), auth.Defaults()
 	cfg.Listen = []string{"127.0.0.1:0"}
@@ -844,5 +844,62 @@ func TestServer_TokenEndpointRefusesJSON(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(r.body), &body); err != nil || r.status != 400 || body.Error != "invalid_request" {
 		t.Errorf("%+v %v", r, err)
+	}
+}
+
+func TestServer_WhatFailsBeforeAnybodyIsKnownHasAnEnvelope(t *testing.T) {
+	n := newNode(t, &fakeExec{}, nil)
+	form := []string{"Content-Type", "application/x-www-form-urlencoded"}
+	if r := n.do(t, n.request(t, "GET", TokenPath, "", form...)); r.status != 405 || r.body == "" {
+		t.Errorf("GET on the token endpoint: %+v", r)
+	}
+	if r := n.do(t, n.request(t, "POST", TokenPath, strings.Repeat("x", maxForm+1), form...)); r.status != 413 {
+		t.Errorf("a large form: %+v", r)
+	}
+	n.o.Snapshot = func(context.Context) (*catalog.Snapshot, error) {
+		return nil, record.Errorf(record.Unavailable, "", "the database is down")
+	}
+	if r := n.as(t, "eve", "apple", "GET", "/x/thing", ""); r.status != 503 || r.header.Get("X-Is-Logged-In") != "false" {
+		t.Errorf("no definitions: %+v", r)
+	}
+}
+
+func TestServer_BodyOfUnknownLengthIsBoundedToo(t *testing.T) {
+	n := newNode(t, &fakeExec{}, func(c *Config, _ *gate.Config, _ *auth.Config) { c.Limits.Body = 1 << 20 })
+	for size, want := range map[int]int{0: 200, 5: 200, 1 << 20: 200, 1<<20 + 1: 413} {
+		req := n.request(t, "POST", "/x/thing", "")
+		req.Body, req.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat("a", size))), -1
+		req.SetBasicAuth("eve", "apple")
+		r := n.do(t, req)
+		if r.status != want || want == 200 && r.body != fmt.Sprintf("POST by eve, %d bytes", size) {
+			t.Errorf("%d bytes: %d %s", size, r.status, r.body)
+		}
+	}
+	until(t, "the bytes' release", func() bool { return n.gate.Stats().Bytes.Used == 0 })
+}
+
+func TestServer_WaitingBodiesStayWithinTheByteBudget(t *testing.T) {
+	const size = 1 << 20
+	release := make(chan struct{})
+	n := newNode(t, &fakeExec{work: func(context.Context, *record.Op) *record.Error { <-release; return nil }}, func(_ *Config, g *gate.Config, _ *auth.Config) {
+		g.Bytes.Limit = 4 * size
+	})
+	var wg sync.WaitGroup
+	var served atomic.Int64
+	for range 12 {
+		wg.Go(func() {
+			if r := n.as(t, "eve", "apple", "POST", "/x/thing", strings.Repeat("a", size)); r.status == 200 {
+				served.Add(1)
+			}
+		})
+	}
+	until(t, "a full budget", func() bool { return n.gate.Stats().Bytes.Waiting == 8 })
+	if used := n.gate.Stats().Bytes.Used; used > 4*size {
+		t.Errorf("%d bytes are held", used)
+	}
+	close(release)
+	wg.Wait()
+	if s := n.gate.Stats().Bytes; served.Load() != 12 || s.MaxUsed > 4*size {
+		t.Errorf("%d served, at most %d bytes held", served.Load(), s.MaxUsed)
 	}
 }

@@ -47,7 +47,7 @@ type txRow struct {
 	status           int
 	bytes, rows      int64
 	gzipped          bool
-	total, network   time.Duration
+	total            time.Duration
 	layers           [4]time.Duration
 	sql              time.Duration
 	sqlCount         int64
