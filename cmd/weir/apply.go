@@ -19,6 +19,7 @@ import (
 	"weir/internal/project"
 	"weir/internal/record"
 	"weir/internal/rule"
+	"weir/internal/script"
 	"weir/internal/store"
 )
 
@@ -35,7 +36,7 @@ func apply(ctx context.Context, s store.Store, folder fs.FS, destructive bool, l
 	return report, err
 }
 
-// compiles finds rules and conditions that do not compile.
+// compiles finds rules, conditions and scripts that do not compile.
 func compiles(snap *catalog.Snapshot) error {
 	var faults []error
 	for _, name := range snap.Tables() {
@@ -56,6 +57,11 @@ func compiles(snap *catalog.Snapshot) error {
 					faults = append(faults, fmt.Errorf("table %s: access: %w", name, err))
 				}
 			}
+		}
+	}
+	for _, e := range snap.Endpoints() {
+		if err := script.Check(&e.EndpointDef); err != nil {
+			faults = append(faults, fmt.Errorf("endpoint %s: %w", e.Name, err))
 		}
 	}
 	return errors.Join(faults...)

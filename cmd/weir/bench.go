@@ -19,6 +19,7 @@ import (
 
 type benchCommand struct {
 	NowBatch nowBatchCommand `cmd:"" name:"now-batch" help:"Twenty endpoints called singly and in batches of 5, 10 and 20."`
+	Bars     barsCommand     `cmd:"" help:"The speed bars against the yardsticks, with a table of ratios."`
 	NowFlood nowFloodCommand `cmd:"" name:"now-flood" help:"Users open a page of 20 calls at once, singly and in batches."`
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -41,6 +42,13 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 	n, err := newNode(ctx, &e.Config, folder, newLog(s.err, e.Log))
 	if err != nil {
 		return err
+	}
+	if at := e.Telemetry.Pprof; at != "" {
+		stop, err := serveProfiles(at)
+		if err != nil {
+			return errors.Join(err, n.close())
+		}
+		defer stop()
 	}
 	greet(s.out, &e.Config, n, isDemo)
 	stop := c.reloads(ctx, n)

@@ -25,10 +25,13 @@ type quietTx struct {
 }
 
 func (t *quietTx) Insert(context.Context, *store.InsertSet) (*store.Written, error) { return nil, nil }
+
 func (t *quietTx) Update(context.Context, *store.UpdateSet) (*store.Written, error) { return nil, nil }
+
 func (t *quietTx) Delete(context.Context, *store.DeleteSet) (*store.Written, error) { return nil, nil }
-func (t *quietTx) Commit(context.Context) error                                     { return t.s.fails }
-func (t *quietTx) Rollback()                                                        {}
+
+func (t *quietTx) Commit(context.Context) error { return t.s.fails }
+func (t *quietTx) Rollback()                    {}
 
 func TestAnnounce_TellsOfWhatChangesWhoMayCall(t *testing.T) {
 	insert := func(table string) func(store.Tx) {

@@ -251,6 +251,6 @@ func (c *Config) Validate() error {
 			faults = append(faults, fmt.Errorf("dialects: %q is not a dialect that there is", d))
 		}
 	}
-	faults = append(faults, c.Engine.Validate(), c.Now.Batch.Validate(), c.Script.Validate(), c.Gate.Validate(), c.Auth.Validate(), c.Server().Validate())
+	faults = append(faults, c.Engine.Validate(), c.Now.Validate(), c.Script.Validate(), c.Gate.Validate(), c.Auth.Validate(), c.Server().Validate())
 	return errors.Join(faults...)
 }

@@ -116,7 +116,6 @@ type work struct {
 	call     Call
 	dialect  Dialect
 	exchange *Exchange
-	ops      []record.Op
 	out      []record.Outcome
 }
 
@@ -360,7 +359,7 @@ func shift(ops []record.Op, first, groups int, key string) int {
 			op.Group += groups
 			used = max(used, op.Group)
 		}
-		if key != "" && op.Token == "" && (op.Verb.Writes() || op.Verb == record.Invoke) {
+		if key != "" && op.Token == "" && op.Verb.Writes() {
 			op.Token = key + "/" + strconv.Itoa(k)
 		}
 		if first == 0 {

@@ -68,7 +68,7 @@ func New(opt Options) *Runner {
 // SetData gives the runner its data, which may need the runner to be made. It must be called before the first call.
 func (r *Runner) SetData(d Data) { r.opt.Data = d }
 
-// Check compiles the script of an endpoint. The error is Invalid and holds the position.
+// Check compiles the script of an endpoint. The error is Invalid and tells the position in the file.
 func Check(e *catalog.EndpointDef) error {
 	_, err := compile(e)
 	return err
@@ -81,7 +81,7 @@ func compile(e *catalog.EndpointDef) (*goja.Program, error) {
 	}
 	code, err := goja.Compile(name, e.Script, false)
 	if err != nil {
-		return nil, record.Errorf(record.Invalid, e.Name, "%s", err.Error())
+		return nil, record.Errorf(record.Invalid, "", "%s", err.Error())
 	}
 	return code, nil
 }

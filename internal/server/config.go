@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"weir/internal/auth"
 )
 
 // Limits bound what a client can make the server hold.
@@ -129,6 +131,12 @@ type Telemetry struct {
 	//
 	// Defaults to 1.
 	Sample float64 `yaml:"sample"`
+
+	// Pprof is a loopback address, such as 127.0.0.1:6060, where Go's profiler answers without a login; "" answers nowhere. It is
+	// read at start.
+	//
+	// Defaults to "".
+	Pprof string `yaml:"pprof"`
 }
 
 // TLS says how the listeners are encrypted.
@@ -224,6 +232,9 @@ func (c Config) Validate() error {
 	some("transactions.flush", c.TxLog.Flush)
 	if c.TxLog.Keep < 0 {
 		fault("transactions.keep: must not be negative: %s", c.TxLog.Keep)
+	}
+	if at := c.Telemetry.Pprof; at != "" && !auth.LoopbackHost(at) {
+		fault("telemetry.pprof: %q is not on this machine's loopback; anyone who reaches it may look into the server's memory", at)
 	}
 	if c.Telemetry.Sample < 0 || c.Telemetry.Sample > 1 {
 		fault("telemetry.sample: must lie between 0 and 1, not %v", c.Telemetry.Sample)

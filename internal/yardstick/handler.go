@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -67,6 +68,31 @@ func send(rw http.ResponseWriter, b []byte, err error) {
 // writer holds what of a row's JSON does not change: the names, and the links' beginnings.
 type writer struct {
 	names, links [][]byte
+	kinds        []kind
+}
+
+// kind is how a column's bytes are shown.
+type kind byte
+
+const (
+	plain kind = iota
+	truth      // t, 1: true, f, 0: false
+	whole      // to the second
+)
+
+// secondsLength is the length of 2026-01-31 23:59:59.
+const secondsLength = 19
+
+func (k kind) show(v []byte) []byte {
+	switch {
+	case k == truth && len(v) == 1 && (v[0] == 't' || v[0] == '1'):
+		return []byte("true")
+	case k == truth && len(v) == 1:
+		return []byte("false")
+	case k == whole && len(v) > secondsLength:
+		return v[:secondsLength]
+	}
+	return v
 }
 
 // newWriter prepares the columns; open has replaced an empty list by all of them.
@@ -76,6 +102,13 @@ func newWriter(o options) writer {
 		name, _ := jsontext.AppendQuote(nil, c)
 		w.names = append(w.names, append(name, ':'))
 		w.links = append(w.links, []byte(o.refs[c]))
+		k := plain
+		if slices.Contains(o.flags, c) {
+			k = truth
+		} else if slices.Contains(o.seconds, c) {
+			k = whole
+		}
+		w.kinds = append(w.kinds, k)
 	}
 	return w
 }
@@ -88,7 +121,7 @@ func (w writer) append(b []byte, values [][]byte) []byte {
 		}
 		b = append(b, w.names[i]...)
 		if len(w.links[i]) == 0 || len(v) == 0 {
-			b, _ = jsontext.AppendQuote(b, v)
+			b, _ = jsontext.AppendQuote(b, w.kinds[i].show(v))
 			continue
 		}
 		b = append(b, `{"link":`...)

@@ -3,11 +3,12 @@
 //
 //	yardstick -db sqlite:PATH|postgres://… -table incident insert      # 1,000 rows in one commit, JSON with the times
 //	yardstick -db … -table incident savepoints                          # 1,000 failing inserts, each in its savepoint
+//	yardstick -db postgres://… -table incident pgbench                  # single inserts of the same row by pgbench, 50 at once
 //	yardstick -db … -table incident -key sys_id serve                   # GET /one/{key} and /list until interrupted
 //
 // The table is read from a database that weir made: its columns, types, keys and indexes are copied as they are into a
-// scratch place (a file, a schema), and the rows are copies of its first row with fresh unique values, so both write the
-// same bytes. serve reads the table itself.
+// scratch place (a file, a schema), and the rows are copies of its first row (with -where: the first that matches) with
+// fresh unique values, so both write the same bytes. serve reads the table itself, with -where its matching rows.
 package main
 
 import (
@@ -45,6 +46,9 @@ type options struct {
 	db, table, key string
 	columns        []string // for serve; empty is all
 	refs           map[string]string
+	flags, seconds []string // for serve: columns shown as true and false, and times shown without fractions
+	whereColumn    string   // "" is all rows
+	whereValue     string
 }
 
 func main() {
@@ -75,6 +79,17 @@ func run(ctx context.Context, args []string, out, help io.Writer) (err error) {
 		o.refs[column] = prefix
 		return nil
 	})
+	f.Func("where", "COLUMN=VALUE: the row to copy, the rows that /list shows", func(s string) error {
+		var ok bool
+		if o.whereColumn, o.whereValue, ok = strings.Cut(s, "="); !ok {
+			return errors.New("want COLUMN=VALUE")
+		}
+		return nil
+	})
+	flags := f.String("flags", "", "serve: columns to show as true and false")
+	whole := f.String("seconds", "", "serve: columns of times to show without fractions of a second")
+	clients := f.Int("clients", 50, "pgbench: clients")
+	duration := f.Duration("for", 5*time.Second, "pgbench: how long, in whole seconds")
 	rows := f.Int("rows", 1000, "insert, savepoints: rows a run")
 	runs := f.Int("runs", 7, "insert, savepoints: runs, after one that is not counted")
 	listen := f.String("listen", "127.0.0.1:0", "serve: address; its URL is printed")
@@ -84,6 +99,7 @@ func run(ctx context.Context, args []string, out, help io.Writer) (err error) {
 	if *columns != "" {
 		o.columns = strings.Split(*columns, ",")
 	}
+	o.flags, o.seconds = strings.Split(*flags, ","), strings.Split(*whole, ",")
 	if *rows < 1 || *runs < 1 {
 		return errors.New("-rows and -runs must be 1 or more")
 	}
@@ -97,10 +113,20 @@ func run(ctx context.Context, args []string, out, help io.Writer) (err error) {
 		return measure(ctx, out, "insert", *rows, *runs, d.insert)
 	case "savepoints":
 		return measure(ctx, out, "savepoints", *rows, *runs, d.savepoints)
+	case "pgbench":
+		pg, ok := d.(*postgresDB)
+		if !ok {
+			return errors.New("pgbench is for PostgreSQL")
+		}
+		rate, err := pg.pgbench(ctx, o.db, *clients, *duration)
+		if err != nil {
+			return fmt.Errorf("pgbench: %w", err)
+		}
+		return json.NewEncoder(out).Encode(Result{What: "pgbench", PerSecond: rate})
 	case "serve":
 		return serve(ctx, out, *listen, handler(d, o))
 	}
-	return fmt.Errorf("what to do? insert, savepoints or serve, not %q", f.Arg(0))
+	return fmt.Errorf("what to do? insert, savepoints, pgbench or serve, not %q", f.Arg(0))
 }
 
 func open(ctx context.Context, o *options, serving bool) (database, error) {
@@ -113,12 +139,13 @@ func open(ctx context.Context, o *options, serving bool) (database, error) {
 	return nil, fmt.Errorf("-db %q: want sqlite:PATH or postgres://…", o.db)
 }
 
-// Result is what insert and savepoints print.
+// Result is what insert and savepoints print, and pgbench with its rate.
 type Result struct {
-	What     string    `json:"what"`
-	Rows     int       `json:"rows"`
-	MS       []float64 `json:"ms"`
-	MedianMS float64   `json:"median_ms"`
+	What      string    `json:"what"`
+	Rows      int       `json:"rows,omitempty"`
+	MS        []float64 `json:"ms,omitempty"`
+	MedianMS  float64   `json:"median_ms,omitempty"`
+	PerSecond float64   `json:"per_second,omitempty"`
 }
 
 func measure(ctx context.Context, out io.Writer, what string, rows, runs int, f func(context.Context, int) (time.Duration, error)) error {

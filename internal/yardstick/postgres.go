@@ -23,6 +23,7 @@ type postgresDB struct {
 	next           int
 	scratch        bool
 	set, row       string // insert n rows from arrays, insert one
+	copied         string // the copy's name
 	getOne, getAll string
 }
 
@@ -41,7 +42,7 @@ func openPostgres(ctx context.Context, o *options, serving bool) (_ *postgresDB,
 	if schema, table, ok := strings.Cut(o.table, "."); ok {
 		source = quotePG(schema) + "." + quotePG(table)
 	}
-	if err := d.readTable(ctx, source); err != nil {
+	if err := d.readTable(ctx, source, o); err != nil {
 		return nil, fmt.Errorf("read table %s: %w", o.table, err)
 	}
 	if serving {
@@ -54,16 +55,27 @@ func openPostgres(ctx context.Context, o *options, serving bool) (_ *postgresDB,
 		}
 		query := "SELECT " + strings.Join(quoted, ", ") + " FROM " + source
 		d.getOne = query + " WHERE " + quotePG(o.key) + " = $1"
-		d.getAll = query + " ORDER BY " + quotePG(o.key) + " LIMIT $1"
+		d.getAll = query + o.wherePG() + " ORDER BY " + quotePG(o.key) + " LIMIT $1"
 		return d, nil
 	}
 	return d, d.copyTable(ctx, source)
 }
 
+// wherePG is the condition, with the value as a literal.
+func (o *options) wherePG() string {
+	if o.whereColumn == "" {
+		return ""
+	}
+	return " WHERE " + quotePG(o.whereColumn) + " = " + literalPG(o.whereValue)
+}
+
+// literalPG quotes a text under standard_conforming_strings, which is on unless someone turned it off.
+func literalPG(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
 func quotePG(name string) string { return pgx.Identifier{name}.Sanitize() }
 
 // readTable reads columns, types, unique keys and the first row.
-func (d *postgresDB) readTable(ctx context.Context, source string) error {
+func (d *postgresDB) readTable(ctx context.Context, source string, o *options) error {
 	rows, err := d.pool.Query(ctx, `
 		SELECT a.attname, format_type(a.atttypid, a.atttypmod), EXISTS (
 			SELECT FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND a.attnum = ANY (i.indkey))
@@ -84,7 +96,7 @@ func (d *postgresDB) readTable(ctx context.Context, source string) error {
 		texts = append(texts, quotePG(c.name)+"::text")
 		into = append(into, &d.columns[i].value)
 	}
-	err = d.pool.QueryRow(ctx, "SELECT "+strings.Join(texts, ", ")+" FROM "+source+" LIMIT 1").Scan(into...)
+	err = d.pool.QueryRow(ctx, "SELECT "+strings.Join(texts, ", ")+" FROM "+source+o.wherePG()+" LIMIT 1").Scan(into...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
@@ -99,7 +111,7 @@ func (d *postgresDB) copyTable(ctx context.Context, source string) error {
 		}
 	}
 	copied := scratchSchema + ".copy"
-	d.scratch = true
+	d.scratch, d.copied = true, copied
 	_, err := d.pool.Exec(ctx, "DROP SCHEMA IF EXISTS "+scratchSchema+" CASCADE; CREATE SCHEMA "+scratchSchema+
 		"; CREATE TABLE "+copied+" (LIKE "+source+" INCLUDING ALL)", pgx.QueryExecModeSimpleProtocol)
 	if err != nil {

@@ -40,7 +40,7 @@ func openSQLite(_ context.Context, o *options, path string, serving bool) (_ *sq
 	}
 	defer source.Close()
 	d := &sqliteDB{}
-	ddl, err := d.readTable(source, o.table)
+	ddl, err := d.readTable(source, o)
 	if err != nil {
 		return nil, fmt.Errorf("read table %s: %w", o.table, err)
 	}
@@ -73,7 +73,8 @@ func openSQLite(_ context.Context, o *options, path string, serving bool) (_ *sq
 }
 
 // readTable reads columns, unique keys, the first row, and the statements that make the table and its indexes.
-func (d *sqliteDB) readTable(source *sqlite3.Conn, table string) (ddl []string, err error) {
+func (d *sqliteDB) readTable(source *sqlite3.Conn, o *options) (ddl []string, err error) {
+	table := o.table
 	err = each(source, `SELECT sql FROM sqlite_schema WHERE tbl_name = ? AND type IN ('table', 'index') AND sql IS NOT NULL ORDER BY type DESC`,
 		table, func(s *sqlite3.Stmt) { ddl = append(ddl, s.ColumnText(0)) })
 	if err != nil {
@@ -89,7 +90,7 @@ func (d *sqliteDB) readTable(source *sqlite3.Conn, table string) (ddl []string, 
 	if err != nil {
 		return nil, err
 	}
-	err = each(source, "SELECT "+strings.Join(names(d.columns, sqlite3.QuoteIdentifier), ", ")+" FROM "+sqlite3.QuoteIdentifier(table)+" LIMIT 1",
+	err = each(source, "SELECT "+strings.Join(names(d.columns, sqlite3.QuoteIdentifier), ", ")+" FROM "+sqlite3.QuoteIdentifier(table)+o.whereSQLite()+" LIMIT 1",
 		"", func(s *sqlite3.Stmt) {
 			for i := range d.columns {
 				if s.ColumnType(i) != sqlite3.NULL {
@@ -99,6 +100,14 @@ func (d *sqliteDB) readTable(source *sqlite3.Conn, table string) (ddl []string, 
 			}
 		})
 	return ddl, err
+}
+
+// whereSQLite is the condition, with the value as a literal.
+func (o *options) whereSQLite() string {
+	if o.whereColumn == "" {
+		return ""
+	}
+	return " WHERE " + sqlite3.QuoteIdentifier(o.whereColumn) + " = " + sqlite3.Quote(o.whereValue)
 }
 
 // each runs a query with at most one text parameter and calls row for each row.
@@ -213,7 +222,7 @@ func (d *sqliteDB) openReaders(o *options, path string) error {
 		if r.one, _, err = conn.Prepare(query + " WHERE " + key + " = ?"); err != nil {
 			return err
 		}
-		if r.list, _, err = conn.Prepare(query + " ORDER BY " + key + " LIMIT ?"); err != nil {
+		if r.list, _, err = conn.Prepare(query + o.whereSQLite() + " ORDER BY " + key + " LIMIT ?"); err != nil {
 			return err
 		}
 	}
