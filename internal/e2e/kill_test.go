@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // ledger is what clients sent and what they were told became of it. Every record carries a name of its own in correlation_id.
@@ -148,16 +150,25 @@ func (l *ledger) audit(t *testing.T, w *weir) {
 			t.Errorf("%s was acknowledged as %v and is stored as %v", name, told, is)
 		}
 	}
+	// Each record has the one journal entry that was sent with it, and no entry is without its record.
+	notes := map[string][]string{}
+	for _, r := range w.rows("sys_journal_field", "name=incident^element=work_notes^valueSTARTSWITHnote of e2e-", "element_id,value") {
+		notes[r["element_id"]] = append(notes[r["element_id"]], r["value"])
+	}
 	var shown struct{ Result []row }
 	w.get("/api/now/table/incident?sysparm_display_value=true&sysparm_exclude_reference_link=true&sysparm_limit=1000000"+
-		"&sysparm_query=correlation_idSTARTSWITHe2e-&sysparm_fields=number,correlation_id,priority,state,opened_by,sys_created_by,work_notes", &shown)
+		"&sysparm_query=correlation_idSTARTSWITHe2e-&sysparm_fields=sys_id,number,correlation_id,priority,state,opened_by,sys_created_by", &shown)
 	for _, r := range shown.Result {
 		if r["number"] == "" || r["priority"] != "1 - Critical" || r["state"] != "New" || r["opened_by"] != "System Administrator" || r["sys_created_by"] != "admin" {
 			t.Errorf("half written: %v", r)
 		}
-		if strings.Count(r["work_notes"], "note of "+r["correlation_id"]) != 1 {
-			t.Errorf("%s has the journal %q", r["correlation_id"], r["work_notes"])
+		if diff := cmp.Diff([]string{"note of " + r["correlation_id"]}, notes[r["sys_id"]]); diff != "" {
+			t.Errorf("the journal of %s (-want +got):\n%s", r["correlation_id"], diff)
 		}
+		delete(notes, r["sys_id"])
+	}
+	for id, entries := range notes {
+		t.Errorf("journal entries %q belong to no record (%s)", entries, id)
 	}
 	t.Logf("%d sent, %d acknowledged, %d stored", len(l.sent), len(l.acked), len(found))
 }
