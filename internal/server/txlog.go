@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"log/slog"
 	"net"
@@ -284,10 +285,14 @@ func (t *txLog) trim(ctx context.Context) {
 	}
 }
 
+// newSysID begins with the time, so that rows are added at the end of their index.
 func newSysID() string {
 	var b [16]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
+	binary.BigEndian.PutUint64(b[:8], uint64(time.Now().UnixMilli())<<16)
+	rand.Read(b[6:])
+	var text [32]byte
+	hex.Encode(text[:], b[:])
+	return string(text[:])
 }
 
 // remote is the address at the other end of the connection.
