@@ -91,6 +91,13 @@ func (fakeDialect) Batch(ctx context.Context, b *dialect.BatchRun, c *dialect.Ca
 	u := &record.Unit{Ops: []record.Op{{Verb: record.Get, Table: "/x/a"}, {Verb: record.Get, Table: "/x/b"}}, Actors: []record.Actor{c.Actor}}
 	out := b.Exec.Execute(ctx, b.Snapshot, u)
 	a.Body = fmt.Appendf(a.Body, "%d items", len(out))
+	for _, op := range u.Ops {
+		if b.Admit == nil {
+			break
+		}
+		h, err := b.Admit("GET", op.Table)
+		a.Body = fmt.Appendf(a.Body, "; %s %q %v", op.Table, h, err)
+	}
 	return []dialect.ItemRecord{
 		{ID: "1", Method: "GET", URL: "/x/a?token=abc", Status: 200, Time: time.Millisecond},
 		{ID: "2\n", Method: "GET", URL: "/x/b", Status: 200, Start: time.Millisecond, Time: 40 * time.Millisecond, SQLCount: 3},
@@ -740,6 +747,26 @@ func TestServer_RateLimitNamesRuleLimitAndReset(t *testing.T) {
 	if r := n.as(t, "eve", "apple", "GET", "/x/table/incident", ""); r.status != 200 || r.header.Get("X-Ratelimit-Limit") != "" {
 		t.Errorf("no rule: %+v", r)
 	}
+}
+
+func TestServer_BatchCountsOnceAndItsItemsEachForTheirOwnRule(t *testing.T) {
+	f := func(items bool, want ...string) {
+		t.Helper()
+		n := newNode(t, &fakeExec{}, func(_ *Config, g *gate.Config, _ *auth.Config) {
+			g.Rates.Items = items
+			g.Rates.Rules = []gate.RateRule{{ID: "a", Match: gate.Match{Path: "/x/a"}, PerHour: 1}, {ID: "batch", Match: gate.Match{Batch: true}, PerHour: 2}}
+		})
+		for i, w := range want {
+			r := n.as(t, "ann", "pear", "POST", "/x/batch", "{}")
+			if !strings.HasPrefix(r.body, w) || r.header.Get("X-Ratelimit-Rule") != "batch" {
+				t.Errorf("items %t, batch %d: %d %s, want %s", items, i, r.status, r.body, w)
+			}
+		}
+	}
+	f(false, "2 items", "2 items", "Rate limit of 2 requests per hour for Batch API exceeded")
+	reset := (time.Now().Unix()/3600 + 1) * 3600
+	head := fmt.Sprintf(`2 items; /x/a [{"X-RateLimit-Limit" "1"} {"X-RateLimit-Reset" "%d"} {"X-RateLimit-Rule" "a"}`, reset)
+	f(true, head+`] <nil>; /x/b [] <nil>`, head+` {"Retry-After"`, "Rate limit of 2")
 }
 
 func TestServer_TransactionLogHasBatchItemsAsChildren(t *testing.T) {
