@@ -47,6 +47,7 @@ type Visit struct {
 	slot     *gate.Slot
 	rate     *gate.Rate
 	leave    func()
+	batchAt  time.Duration // when the batch began, since the request did
 	retry    time.Duration // for Retry-After
 	sent     bool          // the answer's head is on its way
 	broken   bool          // the client stopped reading
@@ -124,16 +125,15 @@ func (v *Visit) run(ctx context.Context) {
 	s := v.s
 	v.URL = s.redact.url(v.r.URL)
 	snap, err := s.o.Snapshot(ctx)
+	if err == nil {
+		err = v.identify(ctx, snap)
+	}
+	v.logStart() // as guest, if it is nobody
 	if err != nil {
 		v.fail(err)
 		return
 	}
-	if err := v.identify(ctx, snap); err != nil {
-		v.fail(err)
-		return
-	}
 	v.describe()
-	v.logStart()
 	if s.o.Mux.Find(v.Path) == nil {
 		v.fail(record.Errorf(record.NoPath, "", "Requested URI does not represent any resource"))
 		return
@@ -154,6 +154,7 @@ func (v *Visit) run(ctx context.Context) {
 	a := answer()
 	defer release(a)
 	if v.Batch {
+		v.batchAt = v.Recorder.Elapsed()
 		v.Items = v.d.(dialect.Batcher).Batch(ctx, &dialect.BatchRun{
 			Snapshot: snap, Exec: s.exec, Mux: s.o.Mux, Serial: s.o.Gate.Config().SerialBatch,
 			Public: func(err error) error { return s.public(v.Recorder, err) }, Admit: v.admit(),

@@ -801,7 +801,7 @@ func TestServer_TransactionLogHasBatchItemsAsChildren(t *testing.T) {
 		t.Errorf("second item: %v", second)
 	}
 	log := n.log.String()
-	for _, want := range []string{`*** Start`, `*** End"`, `type=batch_rest`, `api_name=x/batch`, `*** End batch item`, `response_status=200`, `user=eve`} {
+	for _, want := range []string{`*** Start"`, `*** End"`, `type=batch_rest`, `api_name=x/batch`, `*** End batch item`, `response_status=200`, `user=eve`} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log lacks %s:\n%s", want, log)
 		}
@@ -809,6 +809,40 @@ func TestServer_TransactionLogHasBatchItemsAsChildren(t *testing.T) {
 	if strings.Contains(log, "hush") || strings.Contains(log, "abc") {
 		t.Errorf("the log tells a secret: %s", log)
 	}
+}
+
+func TestLog_RequestsAndItemsHaveALineAtStartAndEndInOrderOfTime(t *testing.T) {
+	f := func(change func(*Log), want ...string) {
+		t.Helper()
+		n := newNode(t, &fakeExec{}, func(c *Config, _ *gate.Config, _ *auth.Config) { change(&c.Log) })
+		n.as(t, "eve", "apple", "POST", "/x/batch", "{}")
+		if err := n.stop(); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.Lines(n.log.String()) {
+			_, msg, _ := strings.Cut(line, `msg="`)
+			msg, rest, _ := strings.Cut(msg, `"`)
+			_, id, _ := strings.Cut(rest, " id=")
+			id, _, _ = strings.Cut(id, " ")
+			got = append(got, strings.TrimSpace(msg+" "+strings.Trim(id, `"`)))
+			if strings.ContainsAny(strings.TrimSuffix(line, "\n"), "\n\r\x1b") {
+				t.Errorf("a control character in %q", line)
+			}
+			if msg == "*** End" && !strings.Contains(rest, "excessive=true") {
+				t.Errorf("not excessive: %s", line)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+	// Item 1 takes 1 ms from the start, item 2 the 40 ms after it.
+	items := []string{"*** Start batch item 1", "*** End batch item 1", "*** Start batch item 2\uFFFD", "*** End batch item 2\uFFFD"}
+	f(func(l *Log) { l.Requests, l.Slow = "all", time.Nanosecond }, slices.Concat([]string{"*** Start"}, items, []string{"*** End"})...)
+	f(func(l *Log) { l.Requests, l.Slow = "slow", time.Nanosecond }, append(items[:4:4], "*** End")...)
+	f(func(l *Log) { l.Requests, l.Slow = "slow", time.Hour })
+	f(func(l *Log) { l.Requests, l.Slow = "none", time.Nanosecond })
 }
 
 func TestTxLog_FullQueueLosesRowsAndCountsThem(t *testing.T) {
