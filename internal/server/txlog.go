@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"log/slog"
 	"net"
@@ -83,7 +84,7 @@ func (t *txLog) add(v *Visit) {
 	for i := range v.Items {
 		it := &v.Items[i]
 		child := txRow{
-			id: newSysID(), parent: row.id, item: clean(it.ID, 100), at: r.Begin.Add(it.Start), user: name, kind: "rest",
+			id: newSysID(), parent: row.id, item: clean(it.ID, 100), at: r.Begin.Add(v.batchAt + it.Start), user: name, kind: "rest",
 			method: clean(it.Method, 16), url: v.s.redact.item(it.URL), protocol: row.protocol, remote: row.remote, session: session,
 			link: r.ID, status: it.Status, bytes: int64(it.Bytes), rows: int64(it.Rows), total: it.Time, sql: it.SQL, sqlCount: int64(it.SQLCount),
 		}
@@ -284,10 +285,14 @@ func (t *txLog) trim(ctx context.Context) {
 	}
 }
 
+// newSysID begins with the time, so that rows are added at the end of their index.
 func newSysID() string {
 	var b [16]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
+	binary.BigEndian.PutUint64(b[:8], uint64(time.Now().UnixMilli())<<16)
+	rand.Read(b[6:])
+	var text [32]byte
+	hex.Encode(text[:], b[:])
+	return string(text[:])
 }
 
 // remote is the address at the other end of the connection.
