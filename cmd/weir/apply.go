@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 
 	"weir/internal/auth"
 	"weir/internal/catalog"
+	"weir/internal/config"
 	"weir/internal/project"
 	"weir/internal/record"
 	"weir/internal/rule"
@@ -174,7 +177,10 @@ type schemaCommand struct {
 
 // Run writes the schemas.
 func (c *schemaCommand) Run(s streams) error {
-	for name, text := range project.Schemas() {
+	schemas := project.Schemas()
+	schemas["weir"] = config.Schema()
+	for _, name := range slices.Sorted(maps.Keys(schemas)) {
+		text := schemas[name]
 		if c.Out == "" {
 			s.out.Write(text)
 			continue

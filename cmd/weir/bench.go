@@ -161,8 +161,10 @@ func (o ownNodes) Configure(ctx context.Context, profile string, set map[string]
 		db = "sqlite:" + filepath.Join(dir, "weir.db")
 	}
 	src := config.Sources{File: file, FileName: "weir.yaml", Flags: []config.Setting{
-		{Path: "profile", Value: profile, From: "bench"}, {Path: "database.url", Value: db, From: "bench"},
-		{Path: "listen", Value: "127.0.0.1:0", From: "bench"}, {Path: "log.level", Value: "warn", From: "bench"},
+		{Path: "profile", Value: profile, From: "bench"},
+		{Path: "database.url", Value: db, From: "bench"},
+		{Path: "listen", Value: "127.0.0.1:0", From: "bench"},
+		{Path: "log.level", Value: "warn", From: "bench"},
 	}}
 	for name, value := range set {
 		src.Flags = append(src.Flags, config.Setting{Path: name, Value: value, From: "bench"})

@@ -342,6 +342,34 @@ func TestToken_GrantsAndTheirErrors(t *testing.T) {
 	f(app+"%zz", 400, "invalid_request")
 }
 
+func TestDemoLogin_IsFoundAndServesThisMachineOnly(t *testing.T) {
+	s := newSite(t)
+	f := func(want string, change func(*Config)) *nodeAuth {
+		t.Helper()
+		n := s.node(t, change)
+		if got, err := n.DemoLogin(t.Context(), s.snap); got != want || err != nil {
+			t.Errorf("%q %v, want %q", got, err, want)
+		}
+		return n
+	}
+	f("", nil)
+	f("user bob of auth.users", func(c *Config) { c.Users = []StaticUser{{Name: "bob", Password: "bob"}} })
+	n := f("client demo of auth.clients", func(c *Config) { c.Clients = []StaticClient{{ID: "demo", Secret: "demo", User: "eve"}} })
+	const form = "client_id=demo&client_secret=demo&grant_type=client_credentials"
+	if status, body := n.ask(t, form); status != 200 {
+		t.Errorf("from this machine: %d %v", status, body)
+	}
+	r := request("Content-Type", "application/x-www-form-urlencoded", "Via", "1.1 proxy")
+	if a, err := n.Token(t.Context(), s.snap, r, []byte(form)); err != nil || a.Status != 401 {
+		t.Errorf("through a proxy: %+v %v", a, err)
+	}
+	s.insert(t, "sys_user", "sys_id user_name active locked_out", "u9 admin true false")
+	s.password(t, "u9", "admin", 1)
+	f("user admin", nil)
+	s.password(t, "u9", "other", 2)
+	f("", nil)
+}
+
 func TestToken_ClientsOfTheSystemTable(t *testing.T) {
 	s := newSite(t)
 	hash, err := Hash("hush")

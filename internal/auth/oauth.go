@@ -96,6 +96,9 @@ func (a *Auth) token(ctx context.Context, snap *catalog.Snapshot, r *http.Reques
 	if user, pass, ok := r.BasicAuth(); ok && id == "" {
 		id, secret = user, pass
 	}
+	if isDemo(id, secret) && !Local(r) {
+		return nil, errInvalidClient, nil
+	}
 	c, err := a.client(ctx, id)
 	if err != nil {
 		return nil, nil, err

@@ -35,8 +35,10 @@ func (a *Auth) user(ctx context.Context, snap *catalog.Snapshot, name string) (*
 	load := otter.LoaderFunc[string, *user](func(ctx context.Context, name string) (*user, error) {
 		for i := range a.cfg.Users {
 			if s := &a.cfg.Users[i]; s.Name == name {
-				return &user{name: name, active: true, hash: s.Password.Reveal(), snapshot: version,
-					actor: record.Actor{Key: name, Name: name, Roles: s.Roles}}, nil
+				return &user{
+					name: name, active: true, hash: s.Password.Reveal(), snapshot: version,
+					actor: record.Actor{Key: name, Name: name, Roles: s.Roles},
+				}, nil
 			}
 		}
 		if a.options.Data == nil || snap == nil {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +99,32 @@ func TestPrint_TellsOriginsAndNoSecrets(t *testing.T) {
 	for _, want := range []string{"postgres://weir:xxxxx@db/weir # --db", "level: info # default", "# weir.yaml:3", "'***'"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+}
+
+func TestSchema_KnowsEverySetting(t *testing.T) {
+	var root map[string]any
+	if err := json.Unmarshal(Schema(), &root); err != nil {
+		t.Fatal(err)
+	}
+	e := load(t, Sources{})
+	if len(e.Paths()) < 80 {
+		t.Fatalf("%d settings only", len(e.Paths()))
+	}
+	for _, path := range e.Paths() {
+		at := root
+		for _, name := range strings.Split(path, ".") {
+			next, ok := map[string]any(nil), false
+			if properties, is := at["properties"].(map[string]any); is {
+				next, ok = properties[name].(map[string]any)
+			} else if more, is := at["additionalProperties"].(map[string]any); is {
+				next, ok = more["anyOf"].([]any)[0].(map[string]any)
+			}
+			if !ok {
+				t.Fatalf("%s: the schema does not know %s", path, name)
+			}
+			at = next
 		}
 	}
 }

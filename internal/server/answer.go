@@ -36,9 +36,9 @@ func (v *Visit) head(a *wire.Answer) {
 		h["Strict-Transport-Security"] = []string{"max-age=63072000"}
 	}
 	if v.rate != nil {
-		h["X-RateLimit-Limit"] = []string{strconv.Itoa(v.rate.Limit)}
-		h["X-RateLimit-Reset"] = []string{strconv.FormatInt(v.rate.Reset, 10)}
-		h["X-RateLimit-Rule"] = []string{v.rate.RuleID}
+		for _, f := range rateHeader(v.rate) {
+			h[f.Name] = []string{f.Value}
+		}
 	}
 	if v.Identity != nil {
 		for _, c := range v.Identity.Cookies {

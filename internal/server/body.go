@@ -44,7 +44,7 @@ func (v *Visit) body(ctx context.Context) ([]byte, error) {
 	v.control.SetReadDeadline(time.Now().Add(limits.BodyTime))
 	defer v.control.SetReadDeadline(time.Time{}) // from here on the connection is only watched for the client's going away
 	var from io.Reader = v.r.Body
-	counted := v.r.ContentLength
+	counted := max(v.r.ContentLength, 0)
 	if zipped {
 		v.Gzipped = true
 		z, err := inflater(v.r.Body)
@@ -78,13 +78,22 @@ func inflater(r io.Reader) (*gzip.Reader, error) {
 // readAll reads to the end, of which counted bytes are in the hold already.
 func (v *Visit) readAll(from io.Reader, counted int64, hold *gate.Hold) ([]byte, error) {
 	limit := v.s.cfg.Limits.Body
-	size := int64(firstRead)
-	if n := v.r.ContentLength; n > 0 && n < size && counted == n {
-		size = n + 1 // one more, so that the end is seen without growing
+	// One byte more than announced, so that the end is seen without growing. 0: not announced, or not in plain.
+	whole := int64(0)
+	if counted > 0 {
+		whole = counted + 1
 	}
-	body := make([]byte, 0, size)
+	body := make([]byte, 0, firstRead)
+	if whole > 0 && whole < firstRead {
+		body = make([]byte, 0, whole)
+	}
 	for {
-		if len(body) == cap(body) {
+		switch {
+		case len(body) < cap(body):
+		case int64(len(body)) < whole:
+			// It has begun to come, and the budget holds all of it: grown bit by bit it would take twice the room.
+			body = append(make([]byte, 0, whole), body...)
+		default:
 			body = append(body, 0)[:len(body)]
 		}
 		n, err := from.Read(body[len(body):cap(body)])

@@ -91,6 +91,13 @@ func (fakeDialect) Batch(ctx context.Context, b *dialect.BatchRun, c *dialect.Ca
 	u := &record.Unit{Ops: []record.Op{{Verb: record.Get, Table: "/x/a"}, {Verb: record.Get, Table: "/x/b"}}, Actors: []record.Actor{c.Actor}}
 	out := b.Exec.Execute(ctx, b.Snapshot, u)
 	a.Body = fmt.Appendf(a.Body, "%d items", len(out))
+	for _, op := range u.Ops {
+		if b.Admit == nil {
+			break
+		}
+		h, err := b.Admit("GET", op.Table)
+		a.Body = fmt.Appendf(a.Body, "; %s %q %v", op.Table, h, err)
+	}
 	return []dialect.ItemRecord{
 		{ID: "1", Method: "GET", URL: "/x/a?token=abc", Status: 200, Time: time.Millisecond},
 		{ID: "2\n", Method: "GET", URL: "/x/b", Status: 200, Start: time.Millisecond, Time: 40 * time.Millisecond, SQLCount: 3},
@@ -174,7 +181,7 @@ func testSnapshot(t testing.TB) *catalog.Snapshot {
 }
 
 // newNode starts a server with users eve (admin) and ann; change may adapt settings.
-func newNode(t *testing.T, exec *fakeExec, change func(*Config, *gate.Config, *auth.Config)) *node {
+func newNode(t testing.TB, exec *fakeExec, change func(*Config, *gate.Config, *auth.Config)) *node {
 	t.Helper()
 	cfg, gcfg, acfg := Defaults(), gate.Auto(2, 0), auth.Defaults()
 	cfg.Listen = []string{"127.0.0.1:0"}
@@ -742,6 +749,26 @@ func TestServer_RateLimitNamesRuleLimitAndReset(t *testing.T) {
 	}
 }
 
+func TestServer_BatchCountsOnceAndItsItemsEachForTheirOwnRule(t *testing.T) {
+	f := func(items bool, want ...string) {
+		t.Helper()
+		n := newNode(t, &fakeExec{}, func(_ *Config, g *gate.Config, _ *auth.Config) {
+			g.Rates.Items = items
+			g.Rates.Rules = []gate.RateRule{{ID: "a", Match: gate.Match{Path: "/x/a"}, PerHour: 1}, {ID: "batch", Match: gate.Match{Batch: true}, PerHour: 2}}
+		})
+		for i, w := range want {
+			r := n.as(t, "ann", "pear", "POST", "/x/batch", "{}")
+			if !strings.HasPrefix(r.body, w) || r.header.Get("X-Ratelimit-Rule") != "batch" {
+				t.Errorf("items %t, batch %d: %d %s, want %s", items, i, r.status, r.body, w)
+			}
+		}
+	}
+	f(false, "2 items", "2 items", "Rate limit of 2 requests per hour for Batch API exceeded")
+	reset := (time.Now().Unix()/3600 + 1) * 3600
+	head := fmt.Sprintf(`2 items; /x/a [{"X-RateLimit-Limit" "1"} {"X-RateLimit-Reset" "%d"} {"X-RateLimit-Rule" "a"}`, reset)
+	f(true, head+`] <nil>; /x/b [] <nil>`, head+` {"Retry-After"`, "Rate limit of 2")
+}
+
 func TestServer_TransactionLogHasBatchItemsAsChildren(t *testing.T) {
 	exec := &fakeExec{}
 	n := newNode(t, exec, func(c *Config, _ *gate.Config, _ *auth.Config) { c.Log.Requests = "all" })
@@ -774,7 +801,7 @@ func TestServer_TransactionLogHasBatchItemsAsChildren(t *testing.T) {
 		t.Errorf("second item: %v", second)
 	}
 	log := n.log.String()
-	for _, want := range []string{`*** Start`, `*** End"`, `type=batch_rest`, `api_name=x/batch`, `*** End batch item`, `response_status=200`, `user=eve`} {
+	for _, want := range []string{`*** Start"`, `*** End"`, `type=batch_rest`, `api_name=x/batch`, `*** End batch item`, `response_status=200`, `user=eve`} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log lacks %s:\n%s", want, log)
 		}
@@ -782,6 +809,40 @@ func TestServer_TransactionLogHasBatchItemsAsChildren(t *testing.T) {
 	if strings.Contains(log, "hush") || strings.Contains(log, "abc") {
 		t.Errorf("the log tells a secret: %s", log)
 	}
+}
+
+func TestLog_RequestsAndItemsHaveALineAtStartAndEndInOrderOfTime(t *testing.T) {
+	f := func(change func(*Log), want ...string) {
+		t.Helper()
+		n := newNode(t, &fakeExec{}, func(c *Config, _ *gate.Config, _ *auth.Config) { change(&c.Log) })
+		n.as(t, "eve", "apple", "POST", "/x/batch", "{}")
+		if err := n.stop(); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.Lines(n.log.String()) {
+			_, msg, _ := strings.Cut(line, `msg="`)
+			msg, rest, _ := strings.Cut(msg, `"`)
+			_, id, _ := strings.Cut(rest, " id=")
+			id, _, _ = strings.Cut(id, " ")
+			got = append(got, strings.TrimSpace(msg+" "+strings.Trim(id, `"`)))
+			if strings.ContainsAny(strings.TrimSuffix(line, "\n"), "\n\r\x1b") {
+				t.Errorf("a control character in %q", line)
+			}
+			if msg == "*** End" && !strings.Contains(rest, "excessive=true") {
+				t.Errorf("not excessive: %s", line)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+	// Item 1 takes 1 ms from the start, item 2 the 40 ms after it.
+	items := []string{"*** Start batch item 1", "*** End batch item 1", "*** Start batch item 2\uFFFD", "*** End batch item 2\uFFFD"}
+	f(func(l *Log) { l.Requests, l.Slow = "all", time.Nanosecond }, slices.Concat([]string{"*** Start"}, items, []string{"*** End"})...)
+	f(func(l *Log) { l.Requests, l.Slow = "slow", time.Nanosecond }, append(items[:4:4], "*** End")...)
+	f(func(l *Log) { l.Requests, l.Slow = "slow", time.Hour })
+	f(func(l *Log) { l.Requests, l.Slow = "none", time.Nanosecond })
 }
 
 func TestTxLog_FullQueueLosesRowsAndCountsThem(t *testing.T) {
@@ -861,5 +922,45 @@ func TestServer_WhatFailsBeforeAnybodyIsKnownHasAnEnvelope(t *testing.T) {
 	}
 	if r := n.as(t, "eve", "apple", "GET", "/x/thing", ""); r.status != 503 || r.header.Get("X-Is-Logged-In") != "false" {
 		t.Errorf("no definitions: %+v", r)
+	}
+}
+
+func TestServer_BodyOfUnknownLengthIsBoundedToo(t *testing.T) {
+	n := newNode(t, &fakeExec{}, func(c *Config, _ *gate.Config, _ *auth.Config) { c.Limits.Body = 1 << 20 })
+	for size, want := range map[int]int{0: 200, 5: 200, 1 << 20: 200, 1<<20 + 1: 413} {
+		req := n.request(t, "POST", "/x/thing", "")
+		req.Body, req.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat("a", size))), -1
+		req.SetBasicAuth("eve", "apple")
+		r := n.do(t, req)
+		if r.status != want || want == 200 && r.body != fmt.Sprintf("POST by eve, %d bytes", size) {
+			t.Errorf("%d bytes: %d %s", size, r.status, r.body)
+		}
+	}
+	until(t, "the bytes' release", func() bool { return n.gate.Stats().Bytes.Used == 0 })
+}
+
+func TestServer_WaitingBodiesStayWithinTheByteBudget(t *testing.T) {
+	const size = 1 << 20
+	release := make(chan struct{})
+	n := newNode(t, &fakeExec{work: func(context.Context, *record.Op) *record.Error { <-release; return nil }}, func(_ *Config, g *gate.Config, _ *auth.Config) {
+		g.Bytes.Limit = 4 * size
+	})
+	var wg sync.WaitGroup
+	var served atomic.Int64
+	for range 12 {
+		wg.Go(func() {
+			if r := n.as(t, "eve", "apple", "POST", "/x/thing", strings.Repeat("a", size)); r.status == 200 {
+				served.Add(1)
+			}
+		})
+	}
+	until(t, "a full budget", func() bool { return n.gate.Stats().Bytes.Waiting == 8 })
+	if used := n.gate.Stats().Bytes.Used; used > 4*size {
+		t.Errorf("%d bytes are held", used)
+	}
+	close(release)
+	wg.Wait()
+	if s := n.gate.Stats().Bytes; served.Load() != 12 || s.MaxUsed > 4*size {
+		t.Errorf("%d served, at most %d bytes held", served.Load(), s.MaxUsed)
 	}
 }

@@ -48,7 +48,7 @@ type txRow struct {
 	status           int
 	bytes, rows      int64
 	gzipped          bool
-	total, network   time.Duration
+	total            time.Duration
 	layers           [4]time.Duration
 	sql              time.Duration
 	sqlCount         int64
@@ -84,7 +84,7 @@ func (t *txLog) add(v *Visit) {
 	for i := range v.Items {
 		it := &v.Items[i]
 		child := txRow{
-			id: newSysID(), parent: row.id, item: clean(it.ID, 100), at: r.Begin.Add(it.Start), user: name, kind: "rest",
+			id: newSysID(), parent: row.id, item: clean(it.ID, 100), at: r.Begin.Add(v.batchAt + it.Start), user: name, kind: "rest",
 			method: clean(it.Method, 16), url: v.s.redact.item(it.URL), protocol: row.protocol, remote: row.remote, session: session,
 			link: r.ID, status: it.Status, bytes: int64(it.Bytes), rows: int64(it.Rows), total: it.Time, sql: it.SQL, sqlCount: int64(it.SQLCount),
 		}

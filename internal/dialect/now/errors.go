@@ -61,8 +61,8 @@ var failures = [record.NumKinds]failure{
 	record.Busy:            {429, "Too Many Requests", says},
 	record.Unavailable:     {503, "Service Unavailable", says},
 	// The vendor's server often sends 200 here, after part of the rows. That has cost its users data: the status is honest.
-	record.Timeout: {503, timeoutMessage, func(*record.Error, where) string {
-		return timeoutMessage + " Check logs for error trace or enable glide.rest.debug property to verify REST request processing"
+	record.Timeout: {503, timeoutMessage, func(e *record.Error, w where) string {
+		return timeoutMessage + " (" + says(e, w) + "). Check logs for error trace or enable glide.rest.debug property to verify REST request processing"
 	}},
 	record.Canceled: {503, "Transaction cancelled", says},
 }

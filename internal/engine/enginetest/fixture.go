@@ -14,7 +14,7 @@ import (
 //	task      number TSK…, title (mandatory, 20 characters), state, prio, dept (cleared), owner, code (unique), grp (looked
 //	          up in dept), score (computed), note (journal), pin (password)
 //	incident  a task with severity, ci_name and ci (derived by name)
-//	step      task (cascades), blocker (restricts), text
+//	step      task (cascades), blocker (restricts), after, text (looked up in the step that it comes after)
 //	item      id (integer key, no audit), amount, dept (a foreign key)
 func Definitions() catalog.Definitions {
 	plain := false
@@ -80,7 +80,12 @@ func Definitions() catalog.Definitions {
 			Fields: []catalog.FieldDef{
 				{Name: "task", Type: "reference", Reference: "task", OnDelete: "cascade"},
 				{Name: "blocker", Type: "reference", Reference: "task", OnDelete: "restrict"},
+				{Name: "after", Type: "reference", Reference: "step"},
 				{Name: "text", Type: "string"},
+			},
+			Rules: []catalog.RuleDef{
+				// It reads the table that it writes, so that no two steps can share a set.
+				{Name: "follow", Lookup: &catalog.LookupDef{Table: "step", Match: map[string]string{"sys_id": "after"}, Set: map[string]string{"text": "text"}}},
 			},
 			Access: catalog.AccessDef{
 				Create: []catalog.GrantDef{{Roles: []string{"itil"}}}, Update: []catalog.GrantDef{{Roles: []string{"itil"}}},

@@ -521,6 +521,9 @@ func (r *run) stamp(a *record.Actor, row storetest.Record) {
 
 // rules is what the tables do by themselves.
 func (r *run) rules(a *record.Actor, t *catalog.Table, old, row storetest.Record) *record.Error {
+	if prev := r.find(r.table("step"), row["after"]); t.Name == "step" && prev != nil && !row["after"].IsNull() {
+		row["text"] = prev["text"]
+	}
 	if !isTask(t) {
 		return nil
 	}
@@ -657,7 +660,7 @@ var Shown = map[string][]string{
 	"ci":                {"name", "seen", "sys_mod_count", "sys_created_by", "sys_updated_by"},
 	"task":              {"sys_id", "sys_class_name", "title", "state", "prio", "dept", "owner", "code", "grp", "score", "hidden", "note", "sys_mod_count", "sys_created_by", "sys_updated_by"},
 	"incident":          {"sys_id", "severity", "ci_name", "ci.name", "ci_state"},
-	"step":              {"sys_id", "task", "blocker", "text", "sys_mod_count"},
+	"step":              {"sys_id", "task", "blocker", "after", "text", "sys_mod_count"},
 	"item":              {"id", "amount", "dept"},
 	"sys_journal_field": {"name", "element", "element_id", "value", "sys_created_by"},
 }
