@@ -120,6 +120,7 @@ type call struct {
 	response response
 	faults   map[*goja.Object]*fault // errors of sn_ws_err that the script made
 	lines    int                     // logged
+	taught   bool                    // strings have the methods of empty fields
 }
 
 // errTime ends a script from outside.
