@@ -115,7 +115,7 @@ type Pool struct {
 	// Max is how many connections there are at most: on SQLite those that read, beside the one that writes. 0 is the
 	// database's own default.
 	//
-	// Defaults to 0: 20 on PostgreSQL, 4 on SQLite.
+	// Defaults to 0: on PostgreSQL 4 for each processor, but at least 8 and at most 20, and 4 on SQLite.
 	Max int `yaml:"max"`
 
 	// Wait is how long work waits for a connection before it is answered that none came free.

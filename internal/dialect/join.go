@@ -115,6 +115,7 @@ type run struct {
 type work struct {
 	call     Call
 	dialect  Dialect
+	header   wire.Header // for the answer, from BatchRun.Admit
 	exchange *Exchange
 	out      []record.Outcome
 }
@@ -206,6 +207,13 @@ func (r *run) decode(i int) bool {
 	if b, ok := w.dialect.(Batcher); ok && b.IsBatch("POST", w.call.Path) || sealedPath(w.call.Path) {
 		r.refuse(i, record.Errorf(record.Invalid, "", "%.200s cannot be part of a batch", w.call.Path))
 		return false
+	}
+	if r.Admit != nil {
+		var err error
+		if w.header, err = r.Admit(w.call.Method, w.call.Path); err != nil {
+			r.fail(i, err)
+			return false
+		}
 	}
 	e, err := w.dialect.Decode(r.Snapshot, &w.call)
 	if err != nil {
@@ -460,6 +468,7 @@ func (r *run) answered(i int) {
 	p.Bytes = len(p.Body)
 	p.ItemRecord.Status = p.Answer.Status
 	p.failed = p.Answer.Status >= 400
+	p.Header = append(p.Header, r.work[i].header...)
 	r.total += len(p.Body)
 	r.work[i] = work{}
 }

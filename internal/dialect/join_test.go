@@ -98,6 +98,7 @@ type rig struct {
 	exec   scribe
 	config dialect.BatchConfig
 	outer  dialect.Call
+	admit  func(method, path string) (wire.Header, error)
 }
 
 func newRig() *rig {
@@ -114,7 +115,7 @@ func (r *rig) run(t *testing.T, opt dialect.Options, items ...dialect.Item) []di
 	mux := &dialect.Mux{}
 	mux.Handle("/api/", &r.paper)
 	j := dialect.Join{Config: r.config}
-	b := &dialect.BatchRun{Snapshot: &catalog.Snapshot{Version: 3}, Exec: &r.exec, Mux: mux}
+	b := &dialect.BatchRun{Snapshot: &catalog.Snapshot{Version: 3}, Exec: &r.exec, Mux: mux, Admit: r.admit}
 	parts, err := j.Run(context.Background(), b, &r.paper, &r.outer, items, opt)
 	if err != nil {
 		t.Fatal(err)
@@ -239,6 +240,35 @@ func TestJoin_OneBadItemDoesNotHarmTheOthers(t *testing.T) {
 	want := []string{"a 400 bad", `b 201 {"result":{"sys_id":"u0.0","number":"INC^1","n":5}}`, "c 400 no url"}
 	if d := cmp.Diff(want, brief(parts)); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestJoin_AnItemThatIsNotAdmittedDoesNotRunAndSaysSo(t *testing.T) {
+	r := newRig()
+	var asked []string
+	r.admit = func(method, path string) (wire.Header, error) {
+		asked = append(asked, method+" "+path)
+		h := wire.Header{{Name: "X-RateLimit-Rule", Value: "r"}}
+		if len(asked) > 1 {
+			return h, record.Errorf(record.RateLimited, "", "enough")
+		}
+		return h, nil
+	}
+	parts := r.run(t, dialect.Options{}, post("a", "/api/now/table/t?q=1"), post("b", "/api/now/t%61ble/t"), post("c", "/api/now/batch"))
+	want := []string{`a 201 {"result":{"sys_id":"u0.0","number":"INC^1","n":5}}`, "b 400 enough", "c 400 /api/now/batch cannot be part of a batch"}
+	if diff := cmp.Diff(want, brief(parts)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"POST /api/now/table/t", "POST /api/now/table/t"}, asked); diff != "" {
+		t.Error(diff)
+	}
+	for _, p := range parts[:2] {
+		if p.Header.Get("X-RateLimit-Rule") != "r" {
+			t.Errorf("item %s: %v", p.ID, p.Header)
+		}
+	}
+	if len(r.exec.units) != 1 || len(r.exec.units[0].Ops) != 1 {
+		t.Errorf("units: %v", r.exec.units)
 	}
 }
 

@@ -211,6 +211,12 @@ type RatesConfig struct {
 	// Defaults to none.
 	Rules []RateRule `yaml:"rules"`
 
+	// Items counts the items of a batch too, each against the rule for its own path; the batch itself is counted once against the
+	// rule for the batch. An item over its limit is answered 429 within the batch.
+	//
+	// Defaults to true.
+	Items bool `yaml:"items"`
+
 	// Tracked is how many pairs of rule and user are counted within an hour. Requests of further pairs pass uncounted, and
 	// the statistics say how many did.
 	//
@@ -281,7 +287,7 @@ func base(cpus int) Config {
 			Hashing: PoolConfig{Slots: cpus, Queue: 100, Wait: 5 * time.Second},
 		},
 		Bytes: BudgetConfig{Limit: 256 << 20, Queue: 1000, Wait: 10 * time.Second},
-		Rates: RatesConfig{Tracked: 100_000},
+		Rates: RatesConfig{Items: true, Tracked: 100_000},
 	}
 }
 

@@ -75,6 +75,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	s.metrics.running.Add(1)
 	defer v.end()
 	defer v.recover()
+	v.logStart()
 	if r.Method != http.MethodPost {
 		v.fail(record.Errorf(record.NotAllowed, "", "the token endpoint takes POST"))
 		return

@@ -47,6 +47,7 @@ type Visit struct {
 	slot     *gate.Slot
 	rate     *gate.Rate
 	leave    func()
+	batchAt  time.Duration // when the batch began, since the request did
 	retry    time.Duration // for Retry-After
 	sent     bool          // the answer's head is on its way
 	broken   bool          // the client stopped reading
@@ -124,16 +125,15 @@ func (v *Visit) run(ctx context.Context) {
 	s := v.s
 	v.URL = s.redact.url(v.r.URL)
 	snap, err := s.o.Snapshot(ctx)
+	if err == nil {
+		err = v.identify(ctx, snap)
+	}
+	v.logStart() // as guest, if it is nobody
 	if err != nil {
 		v.fail(err)
 		return
 	}
-	if err := v.identify(ctx, snap); err != nil {
-		v.fail(err)
-		return
-	}
 	v.describe()
-	v.logStart()
 	if s.o.Mux.Find(v.Path) == nil {
 		v.fail(record.Errorf(record.NoPath, "", "Requested URI does not represent any resource"))
 		return
@@ -154,9 +154,10 @@ func (v *Visit) run(ctx context.Context) {
 	a := answer()
 	defer release(a)
 	if v.Batch {
+		v.batchAt = v.Recorder.Elapsed()
 		v.Items = v.d.(dialect.Batcher).Batch(ctx, &dialect.BatchRun{
 			Snapshot: snap, Exec: s.exec, Mux: s.o.Mux, Serial: s.o.Gate.Config().SerialBatch,
-			Public: func(err error) error { return s.public(v.Recorder, err) },
+			Public: func(err error) error { return s.public(v.Recorder, err) }, Admit: v.admit(),
 		}, &v.call, a)
 	} else if err := v.single(ctx, snap, a); err != nil {
 		v.fail(err)
@@ -221,10 +222,47 @@ func (v *Visit) allowed(info gate.RequestInfo) error {
 	v.rate = &rate
 	if rate.Exceeded {
 		v.retry = rate.RetryAfter
-		_, resource := apiName(v.Path)
-		return record.Errorf(record.RateLimited, "", "Rate limit of %d requests per hour for %s API exceeded", rate.Limit, title(resource))
+		return exceeded(&rate, v.Path)
 	}
 	return nil
+}
+
+// admit counts the items of a batch against the hourly limits, each for its own path; nil if that is not wanted (gate.rates.items).
+func (v *Visit) admit() func(method, path string) (wire.Header, error) {
+	rates := &v.s.o.Gate.Config().Rates
+	if !rates.Items || len(rates.Rules) == 0 {
+		return nil
+	}
+	return func(method, path string) (wire.Header, error) {
+		info := gate.RequestInfo{Path: unversioned(path), Method: method}
+		if d := v.s.o.Mux.Find(path); d != nil {
+			info.Dialect = d.Name()
+		}
+		rate, ok := v.s.o.Gate.Rates.Take(info, v.Identity.Actor.Name, v.Identity.Actor.Roles)
+		if !ok {
+			return nil, nil
+		}
+		h := rateHeader(&rate)
+		if rate.Exceeded {
+			h.Set("Retry-After", strconv.Itoa(int(rate.RetryAfter.Seconds())))
+			return h, exceeded(&rate, path)
+		}
+		return h, nil
+	}
+}
+
+func exceeded(r *gate.Rate, path string) error {
+	_, resource := apiName(path)
+	return record.Errorf(record.RateLimited, "", "Rate limit of %d requests per hour for %s API exceeded", r.Limit, title(resource))
+}
+
+// rateHeader is what an answer tells of the limit that applied to its request (protocol notes, section 11.3).
+func rateHeader(r *gate.Rate) wire.Header {
+	return wire.Header{
+		{Name: "X-RateLimit-Limit", Value: strconv.Itoa(r.Limit)},
+		{Name: "X-RateLimit-Reset", Value: strconv.FormatInt(r.Reset, 10)},
+		{Name: "X-RateLimit-Rule", Value: r.RuleID},
+	}
 }
 
 // enter waits for the slot.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/url"
@@ -65,6 +66,9 @@ func clean(s string, n int) string {
 	if len(s) > n {
 		s = s[:n]
 	}
+	if !strings.ContainsFunc(s, func(c rune) bool { return c < 0x20 || c >= 0x7f }) {
+		return s
+	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	return strings.Map(func(c rune) rune {
 		if c < 0x20 || c == 0x7f || c >= 0x80 && c < 0xa0 || c == '\u2028' || c == '\u2029' {
@@ -78,7 +82,10 @@ func (v *Visit) logStart() {
 	if v.s.cfg.Log.Requests != "all" {
 		return
 	}
-	v.s.log.Info("*** Start", "n", v.Number, "txid", v.Recorder.ID, "url", v.URL, "user", v.Identity.Actor.Name)
+	name, _, session := v.user()
+	v.s.log.LogAttrs(context.Background(), slog.LevelInfo, "*** Start",
+		slog.Uint64("n", v.Number), slog.String("txid", v.Recorder.ID), slog.String("session", session),
+		slog.String("method", v.Method), slog.String("url", v.URL), slog.String("user", clean(name, 100)))
 }
 
 func (v *Visit) user() (name, key, session string) {
@@ -98,39 +105,71 @@ func (v *Visit) kind() string {
 	return "rest"
 }
 
-// logEnd writes the line at a request's end: the fields of the platform's node log, in its order.
+// logEnd writes the line at a request's end, before it those of its batch's items: the fields of the platform's node log
+// (protocol notes, section 11.6), in its order.
 func (v *Visit) logEnd() {
-	switch v.s.cfg.Log.Requests {
-	case "none":
+	slow := v.Total >= v.s.cfg.Log.Slow
+	if v.s.cfg.Log.Requests == "none" || v.s.cfg.Log.Requests == "slow" && !slow {
 		return
-	case "slow":
-		if v.Total < v.s.cfg.Log.Slow {
-			return
-		}
 	}
-	name, key, _ := v.user()
+	v.logItems()
+	name, key, session := v.user()
 	r := v.Recorder
 	waits := time.Duration(r.SemWait.Load() + r.SessionWait.Load())
 	api, resource := apiName(v.Path)
 	v.s.log.LogAttrs(context.Background(), slog.LevelInfo, "*** End",
-		slog.Uint64("n", v.Number), slog.String("txid", r.ID), slog.String("url", v.URL), slog.String("user", name),
+		slog.Uint64("n", v.Number), slog.String("txid", r.ID), slog.String("session", session), slog.Bool("excessive", slow),
+		slog.String("url", v.URL), slog.String("user", clean(name, 100)),
 		slog.Duration("total", v.Total), slog.Duration("processing", v.Total-waits),
 		slog.Duration("sem_wait", time.Duration(r.SemWait.Load())), slog.Duration("session_wait", time.Duration(r.SessionWait.Load())),
 		slog.Duration("sql", time.Duration(r.SQL.Load())), slog.Int64("sql_count", r.SQLCount.Load()),
 		slog.Duration("acl", time.Duration(r.Access.Load())), slog.String("source", remote(v.r)), slog.String("type", v.kind()),
 		slog.String("method", v.Method), slog.String("api_name", clean(api, 200)), slog.String("resource", clean(resource, 200)),
-		slog.String("user_id", key), slog.String("pool", v.Pool), slog.Int("response_status", v.Status))
-	for i := range v.Items {
-		v.logItem(&v.Items[i])
-	}
+		slog.String("user_id", key), slog.String("pool", v.Pool), slog.Int64("output_length", r.Bytes.Load()), slog.Int("items", len(v.Items)),
+		slog.Int("response_status", v.Status))
 }
 
-func (v *Visit) logItem(it *dialect.ItemRecord) {
-	v.s.log.LogAttrs(context.Background(), slog.LevelInfo, "*** End batch item",
-		slog.Uint64("n", v.Number), slog.String("txid", v.Recorder.ID), slog.String("id", clean(it.ID, 100)),
-		slog.String("method", clean(it.Method, 16)), slog.String("url", v.s.redact.item(it.URL)),
-		slog.Duration("start", it.Start), slog.Duration("total", it.Time), slog.Duration("sql", it.SQL),
-		slog.Int("sql_count", it.SQLCount), slog.Bool("unserviced", it.Unserviced), slog.Int("response_status", it.Status))
+// itemLine is a line about an item, and the moment that it tells of.
+type itemLine struct {
+	at  time.Duration // since the request began
+	msg string
+	it  *dialect.ItemRecord
+}
+
+const (
+	itemStart = "*** Start batch item"
+	itemEnd   = "*** End batch item"
+)
+
+// logItems writes the lines of a batch's items. When an item began and ended is known only when its set is done, so the lines are
+// written then, in the order of the moments that they tell of and with those as their times. What did not run only ends.
+func (v *Visit) logItems() {
+	lines := make([]itemLine, 0, 2*len(v.Items))
+	for i := range v.Items {
+		it := &v.Items[i]
+		if it.Unserviced {
+			lines = append(lines, itemLine{v.Total, itemEnd, it})
+			continue
+		}
+		lines = append(lines, itemLine{v.batchAt + it.Start, itemStart, it}, itemLine{v.batchAt + it.Start + it.Time, itemEnd, it})
+	}
+	slices.SortStableFunc(lines, func(a, b itemLine) int { return cmp.Compare(a.at, b.at) })
+	ctx, to := context.Background(), v.s.log.Handler()
+	if !to.Enabled(ctx, slog.LevelInfo) {
+		return
+	}
+	for _, l := range lines {
+		it := l.it
+		line := slog.NewRecord(v.Recorder.Begin.Add(l.at), slog.LevelInfo, l.msg, 0)
+		line.AddAttrs(slog.Uint64("n", v.Number), slog.String("txid", v.Recorder.ID), slog.String("id", clean(it.ID, 100)),
+			slog.String("method", clean(it.Method, 16)), slog.String("url", v.s.redact.item(it.URL)))
+		if l.msg == itemEnd {
+			line.AddAttrs(slog.Duration("start", it.Start), slog.Duration("total", it.Time), slog.Duration("sql", it.SQL),
+				slog.Int("sql_count", it.SQLCount), slog.Int("set_ops", it.SetOps), slog.Int("rows", it.Rows), slog.Int("output_length", it.Bytes),
+				slog.Bool("unserviced", it.Unserviced), slog.Int("response_status", it.Status))
+		}
+		_ = to.Handle(ctx, line) // as slog.Logger does: a log that cannot be written has nobody to tell
+	}
 }
 
 // item is the address of a batch item as logs show it.

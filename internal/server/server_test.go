@@ -91,6 +91,13 @@ func (fakeDialect) Batch(ctx context.Context, b *dialect.BatchRun, c *dialect.Ca
 	u := &record.Unit{Ops: []record.Op{{Verb: record.Get, Table: "/x/a"}, {Verb: record.Get, Table: "/x/b"}}, Actors: []record.Actor{c.Actor}}
 	out := b.Exec.Execute(ctx, b.Snapshot, u)
 	a.Body = fmt.Appendf(a.Body, "%d items", len(out))
+	for _, op := range u.Ops {
+		if b.Admit == nil {
+			break
+		}
+		h, err := b.Admit("GET", op.Table)
+		a.Body = fmt.Appendf(a.Body, "; %s %q %v", op.Table, h, err)
+	}
 	return []dialect.ItemRecord{
 		{ID: "1", Method: "GET", URL: "/x/a?token=abc", Status: 200, Time: time.Millisecond},
 		{ID: "2\n", Method: "GET", URL: "/x/b", Status: 200, Start: time.Millisecond, Time: 40 * time.Millisecond, SQLCount: 3},
@@ -742,6 +749,26 @@ func TestServer_RateLimitNamesRuleLimitAndReset(t *testing.T) {
 	}
 }
 
+func TestServer_BatchCountsOnceAndItsItemsEachForTheirOwnRule(t *testing.T) {
+	f := func(items bool, want ...string) {
+		t.Helper()
+		n := newNode(t, &fakeExec{}, func(_ *Config, g *gate.Config, _ *auth.Config) {
+			g.Rates.Items = items
+			g.Rates.Rules = []gate.RateRule{{ID: "a", Match: gate.Match{Path: "/x/a"}, PerHour: 1}, {ID: "batch", Match: gate.Match{Batch: true}, PerHour: 2}}
+		})
+		for i, w := range want {
+			r := n.as(t, "ann", "pear", "POST", "/x/batch", "{}")
+			if !strings.HasPrefix(r.body, w) || r.header.Get("X-Ratelimit-Rule") != "batch" {
+				t.Errorf("items %t, batch %d: %d %s, want %s", items, i, r.status, r.body, w)
+			}
+		}
+	}
+	f(false, "2 items", "2 items", "Rate limit of 2 requests per hour for Batch API exceeded")
+	reset := (time.Now().Unix()/3600 + 1) * 3600
+	head := fmt.Sprintf(`2 items; /x/a [{"X-RateLimit-Limit" "1"} {"X-RateLimit-Reset" "%d"} {"X-RateLimit-Rule" "a"}`, reset)
+	f(true, head+`] <nil>; /x/b [] <nil>`, head+` {"Retry-After"`, "Rate limit of 2")
+}
+
 func TestServer_TransactionLogHasBatchItemsAsChildren(t *testing.T) {
 	exec := &fakeExec{}
 	n := newNode(t, exec, func(c *Config, _ *gate.Config, _ *auth.Config) { c.Log.Requests = "all" })
@@ -774,7 +801,7 @@ func TestServer_TransactionLogHasBatchItemsAsChildren(t *testing.T) {
 		t.Errorf("second item: %v", second)
 	}
 	log := n.log.String()
-	for _, want := range []string{`*** Start`, `*** End"`, `type=batch_rest`, `api_name=x/batch`, `*** End batch item`, `response_status=200`, `user=eve`} {
+	for _, want := range []string{`*** Start"`, `*** End"`, `type=batch_rest`, `api_name=x/batch`, `*** End batch item`, `response_status=200`, `user=eve`} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log lacks %s:\n%s", want, log)
 		}
@@ -782,6 +809,40 @@ func TestServer_TransactionLogHasBatchItemsAsChildren(t *testing.T) {
 	if strings.Contains(log, "hush") || strings.Contains(log, "abc") {
 		t.Errorf("the log tells a secret: %s", log)
 	}
+}
+
+func TestLog_RequestsAndItemsHaveALineAtStartAndEndInOrderOfTime(t *testing.T) {
+	f := func(change func(*Log), want ...string) {
+		t.Helper()
+		n := newNode(t, &fakeExec{}, func(c *Config, _ *gate.Config, _ *auth.Config) { change(&c.Log) })
+		n.as(t, "eve", "apple", "POST", "/x/batch", "{}")
+		if err := n.stop(); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.Lines(n.log.String()) {
+			_, msg, _ := strings.Cut(line, `msg="`)
+			msg, rest, _ := strings.Cut(msg, `"`)
+			_, id, _ := strings.Cut(rest, " id=")
+			id, _, _ = strings.Cut(id, " ")
+			got = append(got, strings.TrimSpace(msg+" "+strings.Trim(id, `"`)))
+			if strings.ContainsAny(strings.TrimSuffix(line, "\n"), "\n\r\x1b") {
+				t.Errorf("a control character in %q", line)
+			}
+			if msg == "*** End" && !strings.Contains(rest, "excessive=true") {
+				t.Errorf("not excessive: %s", line)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+	// Item 1 takes 1 ms from the start, item 2 the 40 ms after it.
+	items := []string{"*** Start batch item 1", "*** End batch item 1", "*** Start batch item 2\uFFFD", "*** End batch item 2\uFFFD"}
+	f(func(l *Log) { l.Requests, l.Slow = "all", time.Nanosecond }, slices.Concat([]string{"*** Start"}, items, []string{"*** End"})...)
+	f(func(l *Log) { l.Requests, l.Slow = "slow", time.Nanosecond }, append(items[:4:4], "*** End")...)
+	f(func(l *Log) { l.Requests, l.Slow = "slow", time.Hour })
+	f(func(l *Log) { l.Requests, l.Slow = "none", time.Nanosecond })
 }
 
 func TestTxLog_FullQueueLosesRowsAndCountsThem(t *testing.T) {
