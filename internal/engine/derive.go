@@ -76,9 +76,12 @@ func (w *writer) copyBack(p *pending, d *rule.Derived, t *task) {
 		p.row.New[f.Index] = t.out.Key[0]
 	}
 	if f := p.info.t.Field(d.Result.State); f != nil {
-		state := "updated"
-		if t.out.Inserted {
+		state := "ignored"
+		switch {
+		case t.out.Inserted:
 			state = "inserted"
+		case t.out.Changed:
+			state = "updated"
 		}
 		p.row.New[f.Index] = record.TextValue(state)
 	}

@@ -7,10 +7,11 @@ import (
 
 // derive writes a record of another table in the same atom.
 type derive struct {
-	table  *catalog.Table
-	match  string
-	values []derivedValue
-	result *catalog.DeriveResult
+	table     *catalog.Table
+	match     string
+	values    []derivedValue
+	result    *catalog.DeriveResult
+	skipEmpty bool // what gives nothing is not written
 }
 
 type derivedValue struct {
@@ -23,7 +24,7 @@ func (c *compiler) derive(what string, d *catalog.DeriveDef) *derive {
 	if t == nil {
 		return nil
 	}
-	dv := &derive{table: t, match: d.Match, result: d.Result}
+	dv := &derive{table: t, match: d.Match, result: d.Result, skipEmpty: d.SkipEmpty}
 	if d.Match != "" {
 		c.field(what+": match", t, d.Match)
 	}
@@ -63,7 +64,7 @@ func (r *run) derive(s *step, row *Row) {
 			reject(row, s, d.match, "%s must not be empty, since it finds the record", dv.theirs.Label)
 			return
 		}
-		if !v.IsNull() || op.Verb == record.Upsert {
+		if !v.IsNull() || op.Verb == record.Upsert && !(d.skipEmpty && v.Empty()) {
 			op.Set = append(op.Set, record.Assign{Field: dv.theirs.Name, Value: v})
 		}
 	}

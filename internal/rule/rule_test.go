@@ -304,6 +304,42 @@ func TestUpdate_ChangedPreviousAndDerive(t *testing.T) {
 	}
 }
 
+func TestDerive_WhatGivesNothingEmptiesOrIsSkipped(t *testing.T) {
+	for _, skip := range []string{"false", "true"} {
+		snap := build(t, `
+tables:
+  - name: person
+    fields:
+      - {name: login, type: string, unique: true}
+      - {name: mail, type: string}
+      - {name: phone, type: string}
+  - name: staging
+    fields: [{name: login, type: string}, {name: mail, type: string}, {name: phone, type: string}]
+    rules:
+      - {name: person, on: [insert], derive: {table: person, match: login, skip_empty: `+skip+`, values: {login: login, mail: mail, phone: phone}}}
+`)
+		table, _ := snap.Table("staging")
+		p, err := Compile(snap, table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &fixture{t, table, p, &tables{}}
+		r := f.row(Insert, nil, map[string]string{"login": "abel", "phone": "1"})
+		f.run(r)
+		var fields []string
+		for _, a := range r.Derive[0].Op.Set {
+			fields = append(fields, a.Field+"="+a.Value.Text())
+		}
+		want := []string{"login=abel", "mail=", "phone=1"}
+		if skip == "true" {
+			want = []string{"login=abel", "phone=1"}
+		}
+		if d := cmp.Diff(want, fields); d != "" || r.Err != nil {
+			t.Errorf("skip_empty %s: %v %s", skip, r.Err, d)
+		}
+	}
+}
+
 func TestCompile_ListsAllFaults(t *testing.T) {
 	snap := build(t, `
 tables:

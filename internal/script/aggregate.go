@@ -1,6 +1,7 @@
 package script
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dop251/goja"
@@ -28,7 +29,42 @@ func (c *call) newGlideAggregate(f goja.ConstructorCall) *goja.Object {
 	if err != nil {
 		c.throw(err)
 	}
-	return newSurface(c, &glideAggregate{query: query{c: c, table: t}}, aggregateMethods)
+	c.teachStrings()
+	g := &glideAggregate{query: query{c: c, table: t}}
+	return c.vm.NewDynamicObject(&aggregateObject{surface[*glideAggregate]{c: c, self: g, methods: aggregateMethods}})
+}
+
+// aggregateObject is a GlideAggregate as scripts see it: its methods, and the fields that it is grouped by.
+type aggregateObject struct {
+	surface[*glideAggregate]
+}
+
+// Get is the method or the field named key.
+func (o *aggregateObject) Get(key string) goja.Value {
+	if v := o.surface.Get(key); v != nil {
+		return v
+	}
+	if e := o.self.group(key); e != nil {
+		return e.member()
+	}
+	return nil
+}
+
+// Has reports whether there is such a member.
+func (o *aggregateObject) Has(key string) bool { return o.surface.Has(key) || o.self.group(key) != nil }
+
+// group is a field of the group at hand, nil if the rows are not grouped by it.
+func (g *glideAggregate) group(path string) *element {
+	i := slices.Index(g.groups, path)
+	if i < 0 || g.row == nil {
+		return nil
+	}
+	steps, err := g.c.snap.Resolve(g.table, path)
+	if err != nil {
+		return nil
+	}
+	f := steps[len(steps)-1].Field
+	return &element{g: g.c.recordOf(g.table), root: f, from: g.row[i], f: f}
 }
 
 var aggregateMethods map[string]func(*glideAggregate, goja.FunctionCall) goja.Value
@@ -89,10 +125,14 @@ func init() {
 			return goja.Null()
 		},
 		"getValue": func(g *glideAggregate, f goja.FunctionCall) goja.Value {
-			for i, path := range g.groups {
-				if path == text(f, 0) && g.row != nil {
-					return g.c.vm.ToValue(g.row[i].Text())
-				}
+			if e := g.group(text(f, 0)); e != nil {
+				return g.c.vm.ToValue(e.of().Text())
+			}
+			return goja.Null()
+		},
+		"getDisplayValue": func(g *glideAggregate, f goja.FunctionCall) goja.Value {
+			if e := g.group(text(f, 0)); e != nil {
+				return g.c.vm.ToValue(e.display())
 			}
 			return goja.Null()
 		},

@@ -168,6 +168,10 @@ var emptyMethods = map[string]func(s string) any{
 // teachStrings gives strings the methods of empty fields. Like the methods that strings have by themselves they are not
 // enumerable.
 func (c *call) teachStrings() {
+	if c.taught {
+		return
+	}
+	c.taught = true
 	proto := c.vm.Get("String").ToObject(c.vm).Get("prototype").ToObject(c.vm)
 	for name, m := range emptyMethods {
 		f := c.vm.ToValue(func(f goja.FunctionCall) goja.Value { return c.vm.ToValue(m(f.This.String())) })

@@ -41,10 +41,7 @@ func (c *call) newGlideRecord(f goja.ConstructorCall) *goja.Object {
 
 // recordOf is a GlideRecord of table t.
 func (c *call) recordOf(t *catalog.Table) *glideRecord {
-	if !c.taught {
-		c.taught = true
-		c.teachStrings()
-	}
+	c.teachStrings()
 	g := &glideRecord{query: query{c: c, table: t}, limit: -1}
 	for _, field := range t.Fields {
 		if readable(field, c.actor) {

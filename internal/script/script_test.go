@@ -449,8 +449,9 @@ func TestGlideAggregate_CountsByGroup(t *testing.T) {
 		rows.Append([]record.Value{record.IntValue(1), record.IntValue(7)})
 		return record.Outcome{Rows: rows}
 	}}
-	got := invoke(t, Options{Data: s}, noArgs, `var a = new GlideAggregate("ticket"); a.addAggregate("COUNT"); a.groupBy("priority"); a.query(); a.next(); [a.getValue("priority"), a.getAggregate("COUNT"), a.next()]`)
-	if want := `{"status":0,"headers":[],"body":["1","7",false]}`; got != want {
+	got := invoke(t, Options{Data: s}, noArgs, `var a = new GlideAggregate("ticket"); a.addAggregate("COUNT"); a.groupBy("priority"); a.query(); a.next();
+		[a.getValue("priority"), a.getDisplayValue("priority"), a.priority + "", a.priority.getDisplayValue(), typeof a.number, a.getAggregate("COUNT"), a.next()]`)
+	if want := `{"status":0,"headers":[],"body":["1","Critical","1","Critical","undefined","7",false]}`; got != want {
 		t.Error(got)
 	}
 	q := s.units[0].Ops[0].Query

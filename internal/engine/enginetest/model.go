@@ -554,11 +554,12 @@ func (r *run) deriveCI(a *record.Actor, row storetest.Record) {
 		if ci["name"] != row["ci_name"] {
 			continue
 		}
+		state := "ignored"
 		if ci["seen"] != row["title"] {
-			ci["seen"] = row["title"]
+			state, ci["seen"] = "updated", row["title"]
 			r.stamp(a, ci)
 		}
-		row["ci"], row["ci_state"] = ci["sys_id"], record.TextValue("updated")
+		row["ci"], row["ci_state"] = ci["sys_id"], record.TextValue(state)
 		return
 	}
 	r.ids++
