@@ -124,6 +124,7 @@ type call struct {
 	faults   map[*goja.Object]*fault // errors of sn_ws_err that the script made
 	lines    int                     // logged
 	sleeping atomic.Bool             // in gs.sleep
+	taught   bool                    // strings have the methods of empty fields
 }
 
 // errTime ends a script from outside.

@@ -361,6 +361,37 @@ func TestGlideRecord_ReadsAndWrites(t *testing.T) {
 		`{"r":"ticket","s":true,"secret":null}`, "list ticket")
 }
 
+func TestGlideRecord_FieldsAreAskedLikeElements(t *testing.T) {
+	f := func(source, want string) {
+		t.Helper()
+		got := invoke(t, Options{Data: &shelf{answer: tickets}}, noArgs, `var r = new GlideRecord("ticket"); r.get("t0"); `+source)
+		if want = `{"status":0,"headers":[],"body":` + want + `}`; got != want {
+			t.Errorf("%s\n got %s\nwant %s", source, got, want)
+		}
+	}
+	f(`[r.priority.getDisplayValue(), r.priority.getValue(), r.priority == 1, r.priority < 2, r.priority + 1, r.number.getName(), r.number.nil()]`,
+		`["Critical","1",true,true,"11","number",false]`)
+	f(`[r.number.toLowerCase(), r.number.length, r.number.charAt(0), JSON.stringify({n: r.number}), r.caller.getDisplayValue(), r.caller.name.toUpperCase()]`,
+		`["n0",2,"N","{\"n\":\"N0\"}","Abel Tuter","ABEL TUTER"]`)
+	f(`[r.due.nil(), r.due.getDisplayValue(), r.due == "", r.due ? 1 : 2, "x".nil()]`, `[true,"",true,2,false]`)
+	f(`var keys = []; for (var k in "ab") keys.push(k); keys`, `["0","1"]`)
+}
+
+func TestScript_EntriesOfXMLAreTheElementsOfItsRoot(t *testing.T) {
+	for body, want := range map[string]string{
+		`"body":"<r><entry><a>1</a></entry><entry><a>2</a></entry></r>","data":{"entry":[{"a":"1"},{"a":"2"}]}`: `[{"a":"1"},{"a":"2"}]`,
+		`"body":"<r><entry><a>1</a></entry></r>","data":{"entry":{"a":"1"}}`:                                    `[{"a":"1"}]`,
+		`"body":"<r><a>1</a></r>","data":{"a":"1"}`:                                                             `[{"a":"1"}]`,
+		`"body":"{\"a\":{\"b\":1}}"`:                                                                            `[{"a":{"b":1}}]`,
+	} {
+		args := `{"method":"POST","url":"/api/x/e0","base":"https://h",` + body + `}`
+		got := invoke(t, Options{}, args, `var l = []; while (request.body.hasNext()) l.push(request.body.nextEntry()); l`)
+		if want = `{"status":0,"headers":[],"body":` + want + `}`; got != want {
+			t.Errorf("%s\n got %s\nwant %s", body, got, want)
+		}
+	}
+}
+
 func TestGlideRecord_ConditionsAreWordsOfTheWire(t *testing.T) {
 	f := func(source, want string) {
 		t.Helper()
