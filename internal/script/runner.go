@@ -123,8 +123,8 @@ type call struct {
 	response response
 	faults   map[*goja.Object]*fault // errors of sn_ws_err that the script made
 	lines    int                     // logged
-	sleeping atomic.Bool             // in gs.sleep
 	taught   bool                    // strings have the methods of empty fields
+	sleeping atomic.Bool             // in gs.sleep
 }
 
 // errTime ends a script from outside.
