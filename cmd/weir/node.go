@@ -42,8 +42,9 @@ type node struct {
 	tracer  *tracer // nil unless telemetry.otlp is set
 	log     *slog.Logger
 
-	base     gate.Config      // the gate's settings as they were read
-	settings chan gate.Config // new ones, while it serves
+	base     gate.Config        // the gate's settings as they were read
+	settings chan gate.Config   // new ones, while it serves
+	regated  func(*gate.Config) // called with the gate's settings when they came in force; nil for nobody
 }
 
 // openStore opens the database that the settings name.

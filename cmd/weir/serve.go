@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"weir/internal/config"
+	"weir/internal/gate"
 	"weir/internal/server"
 )
 
@@ -43,6 +44,9 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
+	// The process is this node's alone.
+	n.regated = func(g *gate.Config) { boundMemory(e.Limits.Memory, g.Bytes.Limit) }
+	n.regated(&e.Gate)
 	if at := e.Telemetry.Pprof; at != "" {
 		stop, err := serveProfiles(at)
 		if err != nil {
