@@ -112,9 +112,13 @@ func (e *Engine) Stream(ctx context.Context, snap *catalog.Snapshot, u *record.U
 	t := &x.tasks[0]
 	if err := x.ready(t); err != nil {
 		x.settle(t, err)
-	} else if err := x.list(ctx, e.store, t, true); err != nil {
+		return x.out[0]
+	}
+	defer x.rec.Enter(telemetry.App)()
+	if err := x.list(ctx, e.store, t, true); err != nil {
 		x.settle(t, err)
 	}
+	x.out[0].Rows = x.stream(x.out[0].Rows)
 	return x.out[0]
 }
 
