@@ -16,7 +16,7 @@ import (
 )
 
 type barsCommand struct {
-	Only      []string      `help:"Measure only rows whose names begin so, with commas between: batch-20, now-batch, idle-memory, start, get-one, get-list, fairness, create-batch, create-bad1, create-allbad, create-single, p99, bodies, stream." placeholder:"NAME"`
+	Only      []string      `help:"Measure only rows whose names begin so, with commas between: batch-20, now-batch, idle-memory, start, get-one, get-list, get-page, fairness, create-batch, create-bad1, create-allbad, create-single, p99, bodies, stream." placeholder:"NAME"`
 	Store     string        `help:"Measure only on sqlite or postgres." placeholder:"NAME"`
 	Quick     bool          `help:"Fewer and shorter rounds."`
 	Rounds    int           `help:"Rounds of what has a median (5)."`

@@ -20,10 +20,17 @@ func memoryLimit(setting, budget int64) int64 {
 	return setting
 }
 
-// boundMemory puts limits.memory in force. Without it the collector would let as much garbage stand as there is live memory, and a
-// flood of large bodies take three times the byte budget.
-func boundMemory(setting, budget int64) {
-	if os.Getenv("GOMEMLIMIT") == "" { // the runtime obeys it by itself
+// collectAt is GOGC where the environment sets none. A server's live memory is small beside what requests use and drop, so that
+// with Go's own 100 a tenth of the processors' time goes to collecting.
+const collectAt = 200
+
+// tuneCollector puts limits.memory in force. By the collector's own rule as much garbage as there is in use would stand, and more: 200
+// bodies of 64 MiB made 700 MiB of a budget of 256. Where the environment says how to collect, it goes before.
+func tuneCollector(setting, budget int64) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memoryLimit(setting, budget))
 	}
 }

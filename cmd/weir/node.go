@@ -57,14 +57,22 @@ func openStore(ctx context.Context, c *config.Config) (store.Store, error) {
 		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
 			return nil, err
 		}
-		return sqlite.Open(ctx, sqlite.Options{
+		return opened(sqlite.Open(ctx, sqlite.Options{
 			Path: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait, Statement: c.Database.StatementTimeout,
-		})
+		}))
 	}
-	return postgres.Open(ctx, postgres.Options{
+	return opened(postgres.Open(ctx, postgres.Options{
 		URL: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait,
 		Statement: c.Database.StatementTimeout, Lock: c.Database.LockTimeout,
-	})
+	}))
+}
+
+// opened is the store, or nothing: a pointer to no store would be a store that is not nil.
+func opened[S store.Store](s S, err error) (store.Store, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // newNode opens the database, applies the project and opens the listeners; Serve answers.
@@ -78,6 +86,15 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 	if n.store, err = openStore(ctx, c); err != nil {
 		return n, err
 	}
+	n.store = auth.Announce(n.store, c.Auth.Tables, func(err error) {
+		if n.auth != nil {
+			n.auth.Forget()
+		}
+		if err == nil {
+			return
+		}
+		log.Error("other nodes were not told of changed users; they learn it when auth.remember has passed", "error", err.Error())
+	})
 	options := c.Engine
 	options.Hash = auth.Hash
 	front := now.New(c.Now)

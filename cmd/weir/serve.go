@@ -39,14 +39,14 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
+	tuneCollector(e.Limits.Memory, e.Gate.Bytes.Limit)
 	folder, isDemo := c.folder()
 	n, err := newNode(ctx, &e.Config, folder, newLog(s.err, e.Log))
 	if err != nil {
 		return err
 	}
 	// The process is this node's alone.
-	n.regated = func(g *gate.Config) { boundMemory(e.Limits.Memory, g.Bytes.Limit) }
-	n.regated(&e.Gate)
+	n.regated = func(g *gate.Config) { tuneCollector(e.Limits.Memory, g.Bytes.Limit) }
 	if at := e.Telemetry.Pprof; at != "" {
 		stop, err := serveProfiles(at)
 		if err != nil {

@@ -40,9 +40,9 @@ type Auth struct {
 	options Options
 	now     func() time.Time
 
-	processKey [32]byte // of this process: what remembered credentials are keyed by
-	dummyHash  string   // checked for unknown users, so that they take as long as known ones
-	cookieKey  atomic.Pointer[[]byte]
+	credentials *keyed // by a key of this process: what remembered credentials are found by
+	dummyHash   string // checked for unknown users, so that they take as long as known ones
+	signatures  atomic.Pointer[keyed]
 
 	remembered *otter.Cache[credential, checked]
 	checking   singleflight.Group
@@ -62,7 +62,9 @@ func New(cfg Config, o Options) (*Auth, error) {
 	if a.now == nil {
 		a.now = time.Now
 	}
-	rand.Read(a.processKey[:])
+	processKey := make([]byte, 32)
+	rand.Read(processKey)
+	a.credentials = newKeyed(processKey)
 	// A hash with our cost and an answer that no password has.
 	a.dummyHash = hashPrefix + "v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 	a.remembered = otter.Must(&otter.Options[credential, checked]{

@@ -8,7 +8,10 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
+	"hash"
+	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/crypto/argon2"
 
@@ -88,9 +91,30 @@ func digest(s string) []byte {
 type credential [sha256.Size]byte
 
 func (a *Auth) credential(kind, name, password string) credential {
-	m := hmac.New(sha256.New, a.processKey[:])
-	fmt.Fprintf(m, "%s\x00%d\x00%s\x00%s", kind, len(name), name, password)
-	return credential(m.Sum(nil))
+	var room [256]byte
+	text := append(append(room[:0], kind...), 0)
+	text = append(strconv.AppendInt(text, int64(len(name)), 10), 0)
+	text = append(append(append(text, name...), 0), password...)
+	return credential(a.credentials.sum(text))
+}
+
+// keyed is a keyed hash whose states are used again: making one costs more than hashing a short text.
+type keyed struct{ states sync.Pool }
+
+func newKeyed(key []byte) *keyed {
+	k := &keyed{}
+	k.states.New = func() any { return hmac.New(sha256.New, key) }
+	return k
+}
+
+// sum is the keyed hash of a text.
+func (k *keyed) sum(text []byte) (sum [sha256.Size]byte) {
+	m := k.states.Get().(hash.Hash)
+	defer k.states.Put(m)
+	m.Reset()
+	m.Write(text)
+	m.Sum(sum[:0])
+	return sum
 }
 
 // checked says that a credential was verified against a hash of this version.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
@@ -137,13 +136,13 @@ func (a *Auth) userToken(ctx context.Context, id string) string {
 
 // sign is the keyed hash of a text with a purpose; nil if the key cannot be read.
 func (a *Auth) sign(ctx context.Context, purpose, text string) []byte {
-	key, err := a.key(ctx)
+	signature, err := a.signature(ctx)
 	if err != nil {
 		return nil
 	}
-	m := hmac.New(sha256.New, key)
-	m.Write([]byte(purpose + "\x00" + text))
-	return m.Sum(nil)
+	var room [256]byte
+	sum := signature.sum(append(append(append(room[:0], purpose...), 0), text...))
+	return sum[:]
 }
 
 const (
@@ -151,10 +150,11 @@ const (
 	keyName  = "cookie"
 )
 
-// key is the secret that all nodes sign with. The first one that asks makes it; whoever loses that race reads the winner's.
-func (a *Auth) key(ctx context.Context) ([]byte, error) {
-	if k := a.cookieKey.Load(); k != nil {
-		return *k, nil
+// signature is keyed by the secret that all nodes sign with. The first one that asks makes it; whoever loses that race reads
+// the winner's.
+func (a *Auth) signature(ctx context.Context) (*keyed, error) {
+	if k := a.signatures.Load(); k != nil {
+		return k, nil
 	}
 	fresh := rand.Text() + rand.Text()
 	if a.options.Data != nil {
@@ -175,9 +175,9 @@ func (a *Auth) key(ctx context.Context) ([]byte, error) {
 		}
 		fresh = stored
 	}
-	k := []byte(fresh)
-	if !a.cookieKey.CompareAndSwap(nil, &k) {
-		return *a.cookieKey.Load(), nil
+	k := newKeyed([]byte(fresh))
+	if !a.signatures.CompareAndSwap(nil, k) {
+		return a.signatures.Load(), nil
 	}
 	return k, nil
 }

@@ -180,6 +180,7 @@ var measurements = []measurement{
 	{"start", "start to first answer, existing database", "s", 0.5, 0.2, false, "", (*barRun).start},
 	{"get-one", "GET one incident, 25 connections", "/s", 0.6, 0.85, true, "", (*barRun).getOne},
 	{"get-list", "GET a list of 25, 25 connections", "/s", 0.6, 0.85, true, "", (*barRun).getList},
+	{"get-page", "the same without counting all (X-Total-Count)", "/s", 0.6, 0.85, true, "", (*barRun).getPage},
 	{"fairness", "p90 beside a session that floods, against alone", "ms", 3, 1.5, false, "", (*barRun).fairness},
 	{"create-batch", "1,000 creates in a batch, against one set statement", "ms", 3, 1.5, false, "", (*barRun).createBatch},
 	{"create-bad1", "the same, 1 % bad, against clean", "ms", 2, 1.3, false, "", (*barRun).createBad1},

@@ -149,3 +149,23 @@ func TestSystem_HoldsNoAuditFields(t *testing.T) {
 		t.Fatalf("%+v", table)
 	}
 }
+
+func TestBuild_RefusesWeirsOwnTables(t *testing.T) {
+	f := func(name, stored string, refused bool) {
+		t.Helper()
+		_, err := Build(1, Definitions{Tables: []TableDef{
+			{Name: name, Stored: stored, External: true, Key: []string{"name"}, Fields: []FieldDef{{Name: "name", Type: "string"}}},
+		}})
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "weir's own tables") {
+			t.Errorf("%s stored in %q: %v", name, stored, err)
+		}
+	}
+	f("weir_secret", "", true)
+	f("mine", "weir.secret", true)
+	f("mine", `"weir".secret`, true)
+	f("mine", "WEIR_Secret", true)
+	f("mine", "main.weir_secret", true)
+	f("mine", ".weir_secret", true)
+	f("mine", "public.weir_secret", false) // another's table, in PostgreSQL
+	f("weirdo", "", false)
+}

@@ -115,7 +115,7 @@ type Pool struct {
 	// Max is how many connections there are at most: on SQLite those that read, beside the one that writes. 0 is the
 	// database's own default.
 	//
-	// Defaults to 0: 20 on PostgreSQL, 4 on SQLite.
+	// Defaults to 0: on PostgreSQL 4 for each processor, but at least 8 and at most 20, and 4 on SQLite.
 	Max int `yaml:"max"`
 
 	// Wait is how long work waits for a connection before it is answered that none came free.
@@ -162,11 +162,23 @@ func splitComma(s string) []string {
 // URL is the address of a database; printed without its password.
 type URL string
 
-// String is the address without its password.
+// String is the address without its passwords, that of the login and those among the parameters.
 func (u URL) String() string {
+	if u == "" {
+		return ""
+	}
 	parsed, err := url.Parse(string(u))
-	if err != nil {
+	if err != nil || parsed.Scheme == "" { // not an address: what it holds is unknown
 		return "***"
+	}
+	if parsed.RawQuery != "" {
+		q := parsed.Query()
+		for name := range q {
+			if strings.Contains(strings.ToLower(name), "password") || strings.Contains(strings.ToLower(name), "secret") {
+				q.Set(name, "xxxxx")
+			}
+		}
+		parsed.RawQuery = q.Encode()
 	}
 	return parsed.Redacted()
 }

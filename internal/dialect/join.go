@@ -117,7 +117,6 @@ type work struct {
 	dialect  Dialect
 	header   wire.Header // for the answer, from BatchRun.Admit
 	exchange *Exchange
-	ops      []record.Op
 	out      []record.Outcome
 }
 

@@ -216,8 +216,12 @@ func TestJoin_IdentityComesFromTheOuterRequestAlone(t *testing.T) {
 	r := newRig()
 	it := post("1", "/api/now/t")
 	it.Header = wire.Header{
-		{Name: "authorization", Value: "Basic evil"}, {Name: "Cookie", Value: "c"}, {Name: "X-Forwarded-For", Value: "1"},
-		{Name: "X-Impersonate-User", Value: "admin"}, {Name: "ACCEPT", Value: "application/xml"}, {Name: "X-Mine", Value: "m"},
+		{Name: "authorization", Value: "Basic evil"},
+		{Name: "Cookie", Value: "c"},
+		{Name: "X-Forwarded-For", Value: "1"},
+		{Name: "X-Impersonate-User", Value: "admin"},
+		{Name: "ACCEPT", Value: "application/xml"},
+		{Name: "X-Mine", Value: "m"},
 	}
 	r.config.Headers = []string{"X-Mine"}
 	r.run(t, dialect.Options{}, it)
@@ -444,11 +448,22 @@ func TestSubstitution_ChoosesNothingButAValue(t *testing.T) {
 		return 201, c.Path + "?" + c.RawQuery
 	}
 	for _, c := range []struct{ url, value string }{
-		{"/api/now/t/${1.v}", "a/b"}, {"/api/now/t/${1.v}", ".."}, {"/api/now/t/${1.v}", "a?b"}, {"/api/now/t/${1.v}", ""}, {"/api/now/t/${1.v}", "a%2fb"},
-		{"${1.v}/api/now/t", "x"}, {"https://${1.v}/api", "x"}, {"/api/now/t?${1.v}=1", "x"},
-		{"/api/now/t?sysparm_query=${1.v}", "active=true"}, {"/api/now/t?sysparm_query=a${1.v}", "=1"}, {"/api/now/t?sysparm_query=a>${1.v}", "=1"},
-		{"/api/now/t?sysparm_query=aIN${1.v}", "STANCEOFtask"}, {"/api/now/t?sysparm_query=a=${1.v}", "javascript:gs.now()"},
-		{"/api/now/t?sysparm_fields=${1.v}", "a,b"}, {"/api/now/t?sysparm_query=a=1^${1.v}", "b=1"}, {"/api/now/t?sysparm_query=ORDERBY${1.v}", "b"},
+		{"/api/now/t/${1.v}", "a/b"},
+		{"/api/now/t/${1.v}", ".."},
+		{"/api/now/t/${1.v}", "a?b"},
+		{"/api/now/t/${1.v}", ""},
+		{"/api/now/t/${1.v}", "a%2fb"},
+		{"${1.v}/api/now/t", "x"},
+		{"https://${1.v}/api", "x"},
+		{"/api/now/t?${1.v}=1", "x"},
+		{"/api/now/t?sysparm_query=${1.v}", "active=true"},
+		{"/api/now/t?sysparm_query=a${1.v}", "=1"},
+		{"/api/now/t?sysparm_query=a>${1.v}", "=1"},
+		{"/api/now/t?sysparm_query=aIN${1.v}", "STANCEOFtask"},
+		{"/api/now/t?sysparm_query=a=${1.v}", "javascript:gs.now()"},
+		{"/api/now/t?sysparm_fields=${1.v}", "a,b"},
+		{"/api/now/t?sysparm_query=a=1^${1.v}", "b=1"},
+		{"/api/now/t?sysparm_query=ORDERBY${1.v}", "b"},
 	} {
 		if status, got := try(c.url, c.value); status != 400 {
 			t.Errorf("%s with %q: %d %s", c.url, c.value, status, got)

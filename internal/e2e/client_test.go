@@ -114,8 +114,8 @@ func TestClient_BodyThatNeverEndsIsCutOff(t *testing.T) {
 	}
 }
 
-// TestClient_SlowReaderHoldsNoSlot asks for long answers and does not read them.
-func TestClient_SlowReaderHoldsNoSlot(t *testing.T) {
+// TestClient_SlowReaderStopsNobody asks for long answers and does not read them: the others are served, and those who read nothing are left.
+func TestClient_SlowReaderStopsNobody(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		w := narrow(t, kind, "--set", "limits.write_time=2s")
 		for range 6 {

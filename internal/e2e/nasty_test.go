@@ -226,8 +226,10 @@ func nastyRequests() []nasty {
 	for _, override := range []string{"BREW", "", "GET", "DELETE", "POST", "P A"} {
 		post("override "+override, incidents, `{}`, asJSON, "X-HTTP-Method-Override: "+override)
 	}
-	for _, auth := range []string{"Basic", "Basic !!!", "Basic " + base64.StdEncoding.EncodeToString([]byte("nocolon")), "Basic " + base64.StdEncoding.EncodeToString([]byte(":")), "Basic " + base64.StdEncoding.EncodeToString([]byte("admin:"+strings.Repeat("x", 5000))),
-		"Basic " + base64.StdEncoding.EncodeToString([]byte("a\x00b:\xff")), "Bearer", "Bearer ", "Bearer x.y.z", "Digest x", "AR-JWT x", strings.Repeat("x", 10_000)} {
+	for _, auth := range []string{
+		"Basic", "Basic !!!", "Basic " + base64.StdEncoding.EncodeToString([]byte("nocolon")), "Basic " + base64.StdEncoding.EncodeToString([]byte(":")), "Basic " + base64.StdEncoding.EncodeToString([]byte("admin:"+strings.Repeat("x", 5000))),
+		"Basic " + base64.StdEncoding.EncodeToString([]byte("a\x00b:\xff")), "Bearer", "Bearer ", "Bearer x.y.z", "Digest x", "AR-JWT x", strings.Repeat("x", 10_000),
+	} {
 		add(nasty{name: "authorization " + auth[:min(len(auth), 30)], raw: "GET " + incidents + "?sysparm_limit=1 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: " + auth + "\r\n\r\n"})
 	}
 	for _, cookie := range []string{"JSESSIONID=", "JSESSIONID=x", "JSESSIONID=" + strings.Repeat("A", 5000), "JSESSIONID=YQ.YQ", "=", ";;;"} {

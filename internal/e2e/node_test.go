@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ func TestNodes_NeverGiveANumberTwice(t *testing.T) {
 						for k := range names {
 							names[k] = fmt.Sprintf("e2e-%d-%d-%d-%d", n, c, i, k)
 						}
-						l.createMany(t, w, names)
+						l.send(w, names, nil)
 					}
 				})
 			}
@@ -100,7 +101,7 @@ func example(t *testing.T, folder string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(bytes.ReplaceAll(b, []byte("test_api_1"), []byte("proof")))
+	return strings.NewReplacer("test_api_1", "proof", "Test API 1", "Proof").Replace(string(b))
 }
 
 func edit(t *testing.T, file, old, new string) {

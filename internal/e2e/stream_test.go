@@ -74,7 +74,7 @@ func TestStream_LongListNeedsNoMemory(t *testing.T) {
 		}
 		most := w.memory("VmHWM")
 		t.Logf("%d MiB streamed, resident memory %d MiB, at most %d MiB", size>>20, before>>20, most>>20)
-		if grown, limit := most-before, int64(48<<20); grown > limit {
+		if grown, limit := most-before, int64(32<<20); grown > limit {
 			t.Errorf("resident memory grew by %d MiB, which is more than %d", grown>>20, limit>>20)
 		}
 	})

@@ -19,6 +19,8 @@ type model struct {
 	mu     sync.RWMutex
 	tables map[*catalog.Table]*tableInfo
 	ids    map[string]int // stored tables and other things whose order matters, numbered
+
+	projects map[projectKey]*project
 }
 
 // tableInfo is one table as the engine sees it.

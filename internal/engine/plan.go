@@ -105,9 +105,10 @@ func (p *planner) at(id int) *last {
 	return l
 }
 
-// joinable is the set of the last write of t's table, if t may share it.
+// joinable is the set of the last write of t's table, if t may share it. An op that reads what the set writes, by its own
+// rules say, comes after it all the same: add sees to that.
 func (p *planner) joinable(t *task) *set {
-	if !t.op.Verb.Writes() || t.err != nil || t.foot.selfish || t.info == nil {
+	if !t.op.Verb.Writes() || t.err != nil || t.info == nil {
 		return nil
 	}
 	l := p.tables[t.info.id]
@@ -115,7 +116,7 @@ func (p *planner) joinable(t *task) *set {
 		return nil
 	}
 	s, first := l.set, l.set.tasks[0]
-	if s.verb != t.op.Verb || first.t != t.t || first.err != nil || first.foot.selfish {
+	if s.verb != t.op.Verb || first.t != t.t || first.err != nil {
 		return nil
 	}
 	if t.op.Verb != record.Insert && (t.id == "" || first.id == "" || s.ids[t.id]) {

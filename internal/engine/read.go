@@ -143,8 +143,11 @@ func (x *unit) get(ctx context.Context, q querier, tasks []*task) {
 func (x *unit) getRows(ctx context.Context, q querier, tasks []*task) *record.Error {
 	t := tasks[0]
 	nk := len(t.t.Key)
-	fields := make([]string, 0, nk+len(t.ret.src))
-	fields = append(append(fields, t.t.Key...), t.ret.src...)
+	fields := t.ret.keyed
+	if fields == nil {
+		fields = t.t.Key
+	}
+	fields = fields[:len(fields):len(fields)] // others read it too
 	for _, t := range tasks {
 		for _, name := range x.wants[t.i] {
 			if f := t.t.Field(name); f != nil && t.who.sees(f) && !slices.Contains(fields, name) {
@@ -236,9 +239,10 @@ func conditionsOn(t *task, fields []string, row []record.Value) *record.Error {
 
 // one makes the result of one record: row holds src.
 func (p *project) one(row []record.Value) *record.Rows {
-	rows := record.NewRows(p.fields, p.types)
-	rows.AppendShared(p.pick(make([]record.Value, 0, len(p.fields)), row))
-	return rows
+	if !p.masked && len(row) == len(p.fields) {
+		return record.Of(p.fields, p.types, row) // a column of its own for each path, in their order
+	}
+	return record.Of(p.fields, p.types, p.pick(make([]record.Value, 0, len(p.fields)), row))
 }
 
 func (p *project) pick(dst, row []record.Value) []record.Value {
@@ -281,7 +285,7 @@ func (x *unit) query(ctx context.Context, q querier, tasks []*task) {
 }
 
 func (x *unit) list(ctx context.Context, q querier, t *task, stream bool) *record.Error {
-	p := &t.ret
+	p := t.ret
 	fields := p.src
 	if len(fields) == 0 {
 		fields = []string{t.t.Fields[0].Name}

@@ -501,15 +501,13 @@ func (w *writer) results(ctx context.Context, list []*pending) error {
 			walked = append(walked, p)
 			continue
 		}
-		rows := record.NewRows(t.ret.fields, t.ret.types)
 		cells := make([]record.Value, len(t.ret.fields))
 		for i := range cells {
 			if t.ret.col[i] >= 0 {
 				cells[i] = p.row.New[t.ret.index[i]]
 			}
 		}
-		rows.AppendShared(cells)
-		t.out.Rows = rows
+		t.out.Rows = record.Of(t.ret.fields, t.ret.types, cells)
 	}
 	return w.readBack(ctx, walked)
 }

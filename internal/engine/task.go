@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -26,7 +27,7 @@ type task struct {
 	id   string // of the record at hand, so that a set holds it once; "" when nothing is known
 	refs bool   // some value is a Ref
 
-	ret project
+	ret *project // of op.Return; empty without one
 
 	// Worked out when the task runs.
 	key     []record.Value
@@ -67,11 +68,16 @@ type project struct {
 	index  []int         // by fields: field index, when simple
 	simple bool          // no path walks
 	masked bool          // some column is hidden
+	open   bool          // nobody may see more or less of it
+	keyed  []string      // the key's fields, then src: what a read by key reads
 }
+
+// nothing is what an op without Return reads.
+var nothing project
 
 // prepare finds everything that is wrong or known about an op without looking at records.
 func (x *unit) prepare(t *task, op *record.Op) {
-	t.op = op
+	t.op, t.ret = op, &nothing
 	if op.Actor < 0 || op.Actor >= len(x.who) {
 		t.err = record.Errorf(record.Invalid, "", "op %d: there is no actor %d", t.i, op.Actor)
 		return
@@ -174,7 +180,7 @@ func (x *unit) prepareReturn(t *task) {
 	if t.op.Return == nil {
 		return
 	}
-	p, err := t.who.project(t.t, t.op.Return)
+	p, err := t.who.projectOf(t.t, t.op.Return)
 	if err != nil {
 		t.fault(err)
 		return
@@ -182,9 +188,47 @@ func (x *unit) prepareReturn(t *task) {
 	t.ret = p
 }
 
+// projectKey finds a project again: dialects ask with the same list of paths for every request of a kind.
+type projectKey struct {
+	t     *catalog.Table
+	first *string
+	n     int
+	all   bool
+}
+
+// maxProjects bounds the projects that a model keeps; who asks for more kinds makes them up.
+const maxProjects = 500
+
+// projectOf is project, remembered where it is the same for everybody, or for everybody who may see all.
+func (w *who) projectOf(t *catalog.Table, paths []string) (*project, *record.Error) {
+	if len(paths) == 0 {
+		return w.project(t, paths)
+	}
+	k := projectKey{t, &paths[0], len(paths), w.all}
+	w.m.mu.RLock()
+	p := w.m.projects[k]
+	w.m.mu.RUnlock()
+	if p != nil && slices.Equal(p.fields, paths) {
+		return p, nil
+	}
+	p, err := w.project(t, paths)
+	if err != nil || !w.all && !p.open {
+		return p, err
+	}
+	kept := *p
+	kept.fields = slices.Clone(paths) // whoever changes the list later is noticed
+	w.m.mu.Lock()
+	defer w.m.mu.Unlock()
+	if w.m.projects == nil || len(w.m.projects) >= maxProjects {
+		w.m.projects = map[projectKey]*project{}
+	}
+	w.m.projects[k] = &kept
+	return p, nil
+}
+
 // project resolves the paths asked for.
-func (w *who) project(t *catalog.Table, paths []string) (project, *record.Error) {
-	p := project{fields: paths, simple: true, types: make([]record.Type, len(paths)), col: make([]int, len(paths)), index: make([]int, len(paths))}
+func (w *who) project(t *catalog.Table, paths []string) (*project, *record.Error) {
+	p := &project{fields: paths, simple: true, open: true, types: make([]record.Type, len(paths)), col: make([]int, len(paths)), index: make([]int, len(paths))}
 	p.src = make([]string, 0, len(paths)+1)
 	for i, path := range paths {
 		var last *catalog.Field
@@ -192,6 +236,7 @@ func (w *who) project(t *catalog.Table, paths []string) (project, *record.Error)
 		if last = t.Field(path); last != nil {
 			p.index[i] = last.Index
 			seen = w.sees(last)
+			p.open = p.open && len(last.Access.Read) == 0
 		} else {
 			steps, err := w.snap.Resolve(t, path)
 			if err != nil {
@@ -200,6 +245,7 @@ func (w *who) project(t *catalog.Table, paths []string) (project, *record.Error)
 			p.simple = false
 			for _, s := range steps {
 				seen = seen && w.sees(s.Field)
+				p.open = p.open && len(s.Field.Access.Read) == 0
 			}
 			last = steps[len(steps)-1].Field
 		}
@@ -211,6 +257,7 @@ func (w *who) project(t *catalog.Table, paths []string) (project, *record.Error)
 		p.col[i] = len(p.src)
 		p.src = append(p.src, path)
 	}
+	p.keyed = append(slices.Clone(t.Key), p.src...)
 	return p, nil
 }
 

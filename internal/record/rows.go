@@ -47,8 +47,21 @@ func (r *Rows) At(i int) []Value {
 	return r.cells[i*w : (i+1)*w : (i+1)*w]
 }
 
+// Of is a table in memory over cells, row after row, which belong to it from then on.
+func Of(fields []string, types []Type, cells []Value) *Rows {
+	return &Rows{Fields: fields, Types: types, cells: cells}
+}
+
 // Append copies row into memory. Its texts are copied into one arena, so views of a cursor may be passed.
 func (r *Rows) Append(row []Value) {
+	if r.cells == nil {
+		// Most results have one row, so the first gets the memory that it needs and no more.
+		size := 0
+		for i := range row {
+			size += len(row[i].S)
+		}
+		r.cells, r.arena = make([]Value, 0, len(row)), make([]byte, 0, size)
+	}
 	for _, v := range row {
 		if v.S != "" {
 			v.S = r.keep(v.S)

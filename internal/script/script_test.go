@@ -59,8 +59,11 @@ func snapshot(t testing.TB, scripts ...string) *catalog.Snapshot {
 	defs := catalog.Definitions{Tables: []catalog.TableDef{
 		{Name: "person", Display: "name", Fields: []catalog.FieldDef{{Name: "name", Type: "string"}, {Name: "secret", Type: "password"}}},
 		{Name: "ticket", Fields: []catalog.FieldDef{
-			{Name: "number", Type: "string"}, {Name: "active", Type: "boolean"}, {Name: "priority", Type: "integer", Choices: []catalog.Choice{{Value: "1", Label: "Critical"}}},
-			{Name: "caller", Type: "reference", Reference: "person"}, {Name: "due", Type: "datetime"},
+			{Name: "number", Type: "string"},
+			{Name: "active", Type: "boolean"},
+			{Name: "priority", Type: "integer", Choices: []catalog.Choice{{Value: "1", Label: "Critical"}}},
+			{Name: "caller", Type: "reference", Reference: "person"},
+			{Name: "due", Type: "datetime"},
 		}},
 		{Name: "sys_properties", Fields: []catalog.FieldDef{{Name: "name", Type: "string"}, {Name: "value", Type: "string"}}},
 	}}

@@ -12,15 +12,26 @@ import (
 // TimingHeader asks for all of Server-Timing: layers, SQL time and count.
 const TimingHeader = "X-Weir-Timing"
 
+// The values of headers that never change. Nobody appends to them: each has no room for a second value.
+var (
+	nosniff   = []string{"nosniff"}
+	loggedIn  = []string{"true"}
+	loggedOut = []string{"false"}
+	noCache   = []string{"no-cache,no-store,must-revalidate,max-age=-1"}
+	noStore   = []string{"no-store,no-cache"}
+	expired   = []string{"0"}
+)
+
 // head sets the answer's headers. Names that clients compare with care are set as they are spelled.
 func (v *Visit) head(a *wire.Answer) {
 	h := v.w.Header()
-	h["X-Content-Type-Options"] = []string{"nosniff"}
+	h["X-Content-Type-Options"] = nosniff
 	h["X-Transaction-ID"] = []string{v.Recorder.ID}
-	h["X-Is-Logged-In"] = []string{strconv.FormatBool(v.Identity != nil && v.Identity.Method != "")}
-	h["Cache-Control"] = []string{"no-cache,no-store,must-revalidate,max-age=-1"}
-	h["Pragma"] = []string{"no-store,no-cache"}
-	h["Expires"] = []string{"0"}
+	h["X-Is-Logged-In"] = loggedOut
+	if v.Identity != nil && v.Identity.Method != "" {
+		h["X-Is-Logged-In"] = loggedIn
+	}
+	h["Cache-Control"], h["Pragma"], h["Expires"] = noCache, noStore, expired
 	if v.r.TLS != nil {
 		h["Strict-Transport-Security"] = []string{"max-age=63072000"}
 	}
@@ -91,10 +102,19 @@ func (v *Visit) mark() {
 
 // appendMillis writes a duration in milliseconds with at most three decimals.
 func appendMillis(b []byte, d time.Duration) []byte {
-	if d == 0 {
-		return append(b, '0')
+	us := d.Microseconds()
+	if us < 0 {
+		b, us = append(b, '-'), -us
 	}
-	return strconv.AppendFloat(b, float64(d.Microseconds())/1000, 'f', -1, 64)
+	b = strconv.AppendInt(b, us/1000, 10)
+	if us %= 1000; us == 0 {
+		return b
+	}
+	b = append(b, '.', byte('0'+us/100), byte('0'+us/10%10), byte('0'+us%10))
+	for b[len(b)-1] == '0' {
+		b = b[:len(b)-1]
+	}
+	return b
 }
 
 // send writes a whole answer.

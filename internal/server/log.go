@@ -66,6 +66,9 @@ func clean(s string, n int) string {
 	if len(s) > n {
 		s = s[:n]
 	}
+	if !strings.ContainsFunc(s, func(c rune) bool { return c < 0x20 || c >= 0x7f }) {
+		return s
+	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	return strings.Map(func(c rune) rune {
 		if c < 0x20 || c == 0x7f || c >= 0x80 && c < 0xa0 || c == '\u2028' || c == '\u2029' {

@@ -3,11 +3,11 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"log/slog"
 	"net"
 	"net/http"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +27,7 @@ type txLog struct {
 	rows     chan []txRow // a request's row with its items
 	size     atomic.Int64 // rows in the channel
 	host     string
+	planned  *txPlan // of run alone
 
 	written, lost atomic.Int64
 }
@@ -169,9 +170,10 @@ func (t *txLog) write(ctx context.Context, rows []txRow) {
 	if err != nil {
 		return // the project keeps no transaction log
 	}
+	plan := t.plan(table)
 	u := &record.Unit{Version: snap.Version, Ops: make([]record.Op, len(rows)), Actors: []record.Actor{{Name: "system", System: true}}}
 	for i := range rows {
-		u.Ops[i] = record.Op{Verb: record.Insert, Table: t.cfg.Table, Set: rows[i].set(table, t.host), Keep: true}
+		u.Ops[i] = record.Op{Verb: record.Insert, Table: t.cfg.Table, Set: rows[i].set(plan, t.host), Keep: true}
 	}
 	failed := 0
 	for _, o := range t.exec.Execute(ctx, snap, u) {
@@ -191,57 +193,69 @@ func (t *txLog) lose(n int, err error) {
 	t.log.Warn("transaction log rows lost", "rows", n, "error", err.Error())
 }
 
-// set is a row's values for those fields that the table has.
-func (r *txRow) set(t *catalog.Table, host string) []record.Assign {
-	set := make([]record.Assign, 0, 34)
-	put := func(field string, v record.Value) {
-		f := t.Field(field)
-		if f == nil {
-			return
+// txFields are the fields of a row, in the order in which set gives them.
+var txFields = [...]string{
+	"sys_id", "sys_created_on", "sys_updated_on", "sys_created_by", "sys_updated_by", "parent", "item_id", "type", "method", "url",
+	"transaction_pattern", "protocol", "remote_ip", "user_agent", "x_referer", "session_id", "link", "system_id",
+	"http_status", "output_length", "rows", "gzipped", "response_time", "hub_time", "queue_time", "be_time", "app_time",
+	"sql_time", "sql_count", "business_rule_time", "business_rule_count",
+}
+
+// txPlan is the fields that the table of a snapshot has, by txFields; nil for one that it lacks.
+type txPlan struct {
+	table  *catalog.Table
+	fields [len(txFields)]*catalog.Field
+}
+
+func (t *txLog) plan(table *catalog.Table) *txPlan {
+	if t.planned == nil || t.planned.table != table {
+		t.planned = &txPlan{table: table}
+		for i, name := range txFields {
+			t.planned.fields[i] = table.Field(name)
 		}
-		if v.Form == record.Text && v.S == "" {
-			v = record.Value{}
+	}
+	return t.planned
+}
+
+// set is a row's values for those fields that the table has.
+func (r *txRow) set(p *txPlan, host string) []record.Assign {
+	set := make([]record.Assign, 0, len(txFields))
+	next := 0
+	put := func(v record.Value) {
+		f := p.fields[next]
+		next++
+		if f == nil || v.Empty() {
+			return
 		}
 		if v.Form == record.Text && f.MaxLength > 0 && len(v.S) > f.MaxLength {
 			v.S = clean(v.S, f.MaxLength)
 		}
-		set = append(set, record.Assign{Field: field, Value: v})
+		set = append(set, record.Assign{Field: f.Name, Value: v})
 	}
-	text := func(field, s string) { put(field, record.TextValue(s)) }
-	whole := func(field string, n int64) { put(field, record.IntValue(n)) }
-	millis := func(field string, d time.Duration) {
-		put(field, record.TextValue(strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', -1, 64)))
+	millis := func(d time.Duration) {
+		var room [24]byte
+		put(record.TextValue(string(appendMillis(room[:0], d))))
 	}
-	text("sys_id", r.id)
-	put("sys_created_on", record.TimeValue(r.at))
-	put("sys_updated_on", record.TimeValue(r.at))
-	text("sys_created_by", r.user)
-	text("sys_updated_by", r.user)
-	text("parent", r.parent)
-	text("item_id", r.item)
-	text("type", r.kind)
-	text("method", r.method)
-	text("url", r.url)
-	text("transaction_pattern", r.pattern)
-	text("protocol", r.protocol)
-	text("remote_ip", r.remote)
-	text("user_agent", r.agent)
-	text("x_referer", r.referer)
-	text("session_id", r.session)
-	text("link", r.link)
-	text("system_id", host)
-	whole("http_status", int64(r.status))
-	whole("output_length", r.bytes)
-	whole("rows", r.rows)
-	put("gzipped", record.BoolValue(r.gzipped))
-	millis("response_time", r.total)
-	for i, field := range [4]string{"hub_time", "queue_time", "be_time", "app_time"} {
-		millis(field, r.layers[i])
+	put(record.TextValue(r.id))
+	put(record.TimeValue(r.at))
+	put(record.TimeValue(r.at))
+	for _, s := range [...]string{
+		r.user, r.user, r.parent, r.item, r.kind, r.method, r.url, r.pattern, r.protocol, r.remote, r.agent, r.referer, r.session, r.link, host,
+	} {
+		put(record.TextValue(s))
 	}
-	millis("sql_time", r.sql)
-	whole("sql_count", r.sqlCount)
-	millis("business_rule_time", r.rules)
-	whole("business_rule_count", r.ruleCount)
+	put(record.IntValue(int64(r.status)))
+	put(record.IntValue(r.bytes))
+	put(record.IntValue(r.rows))
+	put(record.BoolValue(r.gzipped))
+	millis(r.total)
+	for _, d := range r.layers {
+		millis(d)
+	}
+	millis(r.sql)
+	put(record.IntValue(r.sqlCount))
+	millis(r.rules)
+	put(record.IntValue(r.ruleCount))
 	return set
 }
 
@@ -284,10 +298,14 @@ func (t *txLog) trim(ctx context.Context) {
 	}
 }
 
+// newSysID begins with the time, so that rows are added at the end of their index.
 func newSysID() string {
 	var b [16]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
+	binary.BigEndian.PutUint64(b[:8], uint64(time.Now().UnixMilli())<<16)
+	rand.Read(b[6:])
+	var text [32]byte
+	hex.Encode(text[:], b[:])
+	return string(text[:])
 }
 
 // remote is the address at the other end of the connection.

@@ -135,6 +135,10 @@ func (sp *Spelling) Relations(s *catalog.Snapshot) ([]*Relation, error) {
 		}
 		r.Uniques = addIndexes(r, r.Uniques, t, t.Uniques, "key")
 		r.Indexes = addIndexes(r, r.Indexes, t, t.Indexes, "idx")
+		if t.ClassField != "" && t.Name == t.Root {
+			// Lists of one class in the order of keys, and their counts, must not read the records of all others.
+			r.Indexes = addIndexes(r, r.Indexes, t, [][]string{append([]string{t.ClassField}, t.Key...)}, "idx")
+		}
 	}
 	slices.SortFunc(list, func(a, b *Relation) int {
 		return cmp.Or(strings.Compare(a.Schema, b.Schema), strings.Compare(a.Name, b.Name))

@@ -9,7 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// handler answers GET /one/{key} and GET /list?n=25 with the columns as strings, as the Now dialect does.
+// handler answers GET /one/{key} and GET /list?n=25 with the columns as strings, as the Now dialect does; with count=true it
+// also counts all records for X-Total-Count.
 func handler(d database, o options) http.Handler {
 	w := newWriter(o)
 	mux := http.NewServeMux()
@@ -36,6 +37,14 @@ func handler(d database, o options) http.Handler {
 				http.Error(rw, "n must be a number of rows", http.StatusBadRequest)
 				return
 			}
+		}
+		if r.URL.Query().Get("count") == "true" {
+			total, err := d.count(r.Context())
+			if err != nil {
+				http.Error(rw, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			rw.Header().Set("X-Total-Count", strconv.FormatInt(total, 10))
 		}
 		b := buffers.Get().(*[]byte)
 		defer buffers.Put(b)

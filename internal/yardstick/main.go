@@ -38,6 +38,8 @@ type database interface {
 	// valid during the call only.
 	one(ctx context.Context, key string, row func(values [][]byte)) error
 	list(ctx context.Context, n int, row func(values [][]byte)) error
+	// count is how many rows list would show without a limit.
+	count(ctx context.Context) (int64, error)
 	close() error
 }
 

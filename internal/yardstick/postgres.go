@@ -25,6 +25,7 @@ type postgresDB struct {
 	set, row       string // insert n rows from arrays, insert one
 	copied         string // the copy's name
 	getOne, getAll string
+	countAll       string
 }
 
 func openPostgres(ctx context.Context, o *options, serving bool) (_ *postgresDB, err error) {
@@ -56,6 +57,7 @@ func openPostgres(ctx context.Context, o *options, serving bool) (_ *postgresDB,
 		query := "SELECT " + strings.Join(quoted, ", ") + " FROM " + source
 		d.getOne = query + " WHERE " + quotePG(o.key) + " = $1"
 		d.getAll = query + o.wherePG() + " ORDER BY " + quotePG(o.key) + " LIMIT $1"
+		d.countAll = "SELECT count(*) FROM " + source + o.wherePG()
 		return d, nil
 	}
 	return d, d.copyTable(ctx, source)
@@ -182,6 +184,11 @@ func (d *postgresDB) one(ctx context.Context, key string, row func([][]byte)) er
 
 func (d *postgresDB) list(ctx context.Context, n int, row func([][]byte)) error {
 	return d.read(ctx, row, d.getAll, n)
+}
+
+func (d *postgresDB) count(ctx context.Context) (n int64, err error) {
+	err = d.pool.QueryRow(ctx, d.countAll).Scan(&n)
+	return n, err
 }
 
 // read asks for text, so that the bytes go to the answer as they come.

@@ -26,10 +26,11 @@ type sqliteDB struct {
 	readers chan *sqliteReader
 }
 
-// sqliteReader is one read-only connection with its two statements.
+// sqliteReader is one read-only connection with its statements.
 type sqliteReader struct {
 	conn      *sqlite3.Conn
 	one, list *sqlite3.Stmt
+	count     *sqlite3.Stmt
 	values    [][]byte
 }
 
@@ -225,6 +226,9 @@ func (d *sqliteDB) openReaders(o *options, path string) error {
 		if r.list, _, err = conn.Prepare(query + o.whereSQLite() + " ORDER BY " + key + " LIMIT ?"); err != nil {
 			return err
 		}
+		if r.count, _, err = conn.Prepare("SELECT count(*) FROM " + sqlite3.QuoteIdentifier(o.table) + o.whereSQLite()); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -247,6 +251,15 @@ func (d *sqliteDB) list(_ context.Context, n int, row func([][]byte)) error {
 	return r.read(r.list, row)
 }
 
+func (d *sqliteDB) count(context.Context) (n int64, err error) {
+	r := <-d.readers
+	defer func() { d.readers <- r }()
+	for r.count.Step() {
+		n = r.count.ColumnInt64(0)
+	}
+	return n, r.count.Reset()
+}
+
 func (r *sqliteReader) read(s *sqlite3.Stmt, row func([][]byte)) error {
 	for s.Step() {
 		for i := range r.values {
@@ -267,7 +280,7 @@ func (d *sqliteDB) close() error {
 	}
 	for range len(d.readers) {
 		r := <-d.readers
-		for _, s := range []*sqlite3.Stmt{r.one, r.list} {
+		for _, s := range []*sqlite3.Stmt{r.one, r.list, r.count} {
 			if s != nil {
 				errs = append(errs, s.Close())
 			}

@@ -33,10 +33,13 @@ func office(t testing.TB) *catalog.Snapshot {
 				{Name: "number", Type: "string"}, {Name: "table_name", Type: "string"}, {Name: "state", Type: "string"},
 			}},
 			{Name: "imp_user", Fields: []catalog.FieldDef{
-				{Name: "first_name", Label: "First name", Type: "string"}, {Name: "last_name", Label: "Last name", Type: "string"},
+				{Name: "first_name", Label: "First name", Type: "string"},
+				{Name: "last_name", Label: "Last name", Type: "string"},
 				{Name: "age", Label: "Age", Type: "integer"},
-				{Name: "sys_import_set", Type: "reference", Reference: "sys_import_set"}, {Name: "sys_import_row", Type: "integer"},
-				{Name: "sys_target_sys_id", Type: "guid"}, {Name: "sys_import_state", Type: "string"},
+				{Name: "sys_import_set", Type: "reference", Reference: "sys_import_set"},
+				{Name: "sys_import_row", Type: "integer"},
+				{Name: "sys_target_sys_id", Type: "guid"},
+				{Name: "sys_import_state", Type: "string"},
 			}, Rules: []catalog.RuleDef{{Name: "User", On: []string{"insert"}, Derive: &catalog.DeriveDef{
 				Table: "sys_user", Values: map[string]string{"first_name": "first_name"},
 				Result: &catalog.DeriveResult{Key: "sys_target_sys_id", State: "sys_import_state"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -25,7 +26,8 @@ type Options struct {
 	URL string
 	// Max is how many connections the pool opens at most. Three more serve numbers and notices.
 	//
-	// Defaults to 20.
+	// Defaults to 4 for each processor, but at least 8 and at most 20: sessions that take turns on the same processors cost
+	// more than those that wait for one here.
 	Max int
 	// Min is how many connections stay open when nothing is to be done.
 	//
@@ -57,7 +59,7 @@ func (o *Options) Defaults() {
 		}
 	}
 	if o.Max == 0 {
-		o.Max = 20
+		o.Max = min(max(4*runtime.GOMAXPROCS(0), 8), 20)
 	}
 	if o.Min == 0 {
 		o.Min = min(2, o.Max)
