@@ -161,7 +161,7 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 	}
 	n.server, err = server.New(server.Options{
 		Config: c.Server(), Gate: n.gate, Auth: n.auth, Exec: n.engine, Mux: mux, Fallback: front,
-		Snapshot: snapshot, Ready: n.ready, Pool: n.store.Stats, Trace: traced, Log: log,
+		Snapshot: snapshot, Ready: n.ready, Pool: n.store.Stats, Counters: n.engine.Counters, Trace: traced, Log: log,
 	})
 	if err != nil {
 		return n, usageError{err}
