@@ -366,6 +366,7 @@ func (b *builder) endpoints(defs []EndpointDef) {
 		if b.snap.endpoints[d.Name] != nil {
 			b.fault("endpoint %s: defined twice", d.Name)
 		}
+		e.version, e.unversioned = versionIn(e.Segments)
 		for _, s := range e.Segments {
 			if strings.HasPrefix(s, "{") != strings.HasSuffix(s, "}") || s == "" {
 				b.fault("endpoint %s: path %q: bad segment %q", d.Name, d.Path, s)

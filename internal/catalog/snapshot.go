@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -51,20 +52,35 @@ func (s *Snapshot) Referrers(t *Table) []Referrer {
 	return list
 }
 
-// Route finds the endpoint for a method and path with the values of its path parameters. When the path exists but not for
-// the method, the error is a NotAllowed; when nothing does, a NoPath.
+// Route finds the endpoint for a method and path with the values of its path parameters. A path without a version,
+// /api/<namespace>/<api>…, is that of the latest version if no endpoint has it as it stands. When the path exists but not
+// for the method, the error is a NotAllowed; when nothing does, a NoPath.
 func (s *Snapshot) Route(method, path string) (*Endpoint, map[string]string, error) {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
 	known := false
 	for _, e := range s.routes {
-		params, ok := e.match(segments)
+		params, ok := match(e.Segments, segments)
 		if !ok {
 			continue
 		}
 		known = true
-		if e.Method == method || method == "HEAD" && e.Method == "GET" {
+		if e.serves(method) {
 			return e, params, nil
 		}
+	}
+	var latest *Endpoint
+	var values map[string]string
+	if !known {
+		for _, e := range s.routes {
+			params, ok := match(e.unversioned, segments)
+			known = known || ok
+			if ok && e.serves(method) && (latest == nil || e.version > latest.version) {
+				latest, values = e, params
+			}
+		}
+	}
+	if latest != nil {
+		return latest, values, nil
 	}
 	if known {
 		return nil, nil, record.Errorf(record.NotAllowed, "", "Method not supported")
@@ -72,12 +88,31 @@ func (s *Snapshot) Route(method, path string) (*Endpoint, map[string]string, err
 	return nil, nil, record.Errorf(record.NoPath, "", "Requested URI does not represent any resource")
 }
 
-func (e *Endpoint) match(segments []string) (map[string]string, bool) {
-	if len(segments) != len(e.Segments) {
+// serves reports whether the endpoint answers calls of a method.
+func (e *Endpoint) serves(method string) bool {
+	return e.Method == method || method == "HEAD" && e.Method == "GET"
+}
+
+// versionIn is the number n of a path /api/<namespace>/v<n>/…, 0 if the path has none, and the path without it.
+func versionIn(segments []string) (n int, without []string) {
+	const at = 2
+	if len(segments) <= at+1 || segments[0] != "api" {
+		return 0, nil
+	}
+	digits, ok := strings.CutPrefix(segments[at], "v")
+	if n, err := strconv.Atoi(digits); ok && err == nil && n > 0 {
+		return n, slices.Delete(slices.Clone(segments), at, at+1)
+	}
+	return 0, nil
+}
+
+// match gives the values of the path parameters if segments is a path of the pattern.
+func match(pattern, segments []string) (map[string]string, bool) {
+	if len(segments) != len(pattern) {
 		return nil, false
 	}
 	var params map[string]string
-	for i, want := range e.Segments {
+	for i, want := range pattern {
 		if strings.HasPrefix(want, "{") {
 			if params == nil {
 				params = map[string]string{}

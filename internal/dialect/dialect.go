@@ -7,12 +7,17 @@ package dialect
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"weir/internal/catalog"
 	"weir/internal/record"
 	"weir/internal/wire"
 )
+
+// ErrBody marks errors in a body as such, one that is no text of its format or cannot be unpacked, as opposed to values in
+// it that do not fit. It is the cause of a [record.Error].
+var ErrBody = errors.New("body cannot be read")
 
 // Call is one request as a dialect sees it: alone on its connection, or one part of a batch.
 type Call struct {

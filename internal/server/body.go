@@ -12,6 +12,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"weir/internal/dialect"
 	"weir/internal/record"
 )
 
@@ -176,5 +177,5 @@ func (v *Visit) unread(err error) error {
 	case v.r.Context().Err() != nil, errors.Is(err, io.ErrUnexpectedEOF) && !v.Gzipped:
 		return record.Errorf(record.Canceled, "", "the client went away").Because(err)
 	}
-	return record.Errorf(record.Invalid, "", "the body cannot be read: %v", err)
+	return record.Errorf(record.Invalid, "", "the body cannot be read: %v", err).Because(dialect.ErrBody)
 }
