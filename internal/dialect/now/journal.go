@@ -63,7 +63,7 @@ func (q *request) entries(p *projection, key []record.Value) (record.Op, bool) {
 			record.Compare(record.Eq, record.F("element_id"), record.C(record.TextValue(key[0].Text()))),
 			&record.Expr{Op: record.In, Args: []*record.Expr{record.F("element")}, Values: names},
 		),
-		Sort:  []record.Sort{{Path: "sys_created_on", Desc: true}, {Path: t.Key[0]}},
+		Sort:  []record.Sort{{Path: "sys_created_on", Desc: true}, {Path: t.Key[0], Desc: true}}, // keys grow with time
 		Limit: maxEntries,
 	}}, true
 }
