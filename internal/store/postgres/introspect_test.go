@@ -49,6 +49,7 @@ CREATE TABLE "Order Details" (
 	PRIMARY KEY ("Line No.", "order"),
 	UNIQUE ("select", "Select")
 );
+CREATE TABLE nothing ();
 CREATE TABLE log (at timestamp DEFAULT now(), line text);
 CREATE TABLE "user" (id serial PRIMARY KEY, name text UNIQUE, boss int REFERENCES "user" (id), mood mood);
 CREATE UNIQUE INDEX partial ON "user" (mood) WHERE mood IS NOT NULL;
