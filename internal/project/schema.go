@@ -190,11 +190,11 @@ var descriptions = map[string]string{
 	"DeriveDef.table":      "The other table.",
 	"DeriveDef.match":      "Their field that finds a record to update. Defaults to none: a new record each time.",
 	"DeriveDef.values":     "Their field: our expression.",
-	"DeriveDef.result":     "Our fields that receive what became of their record: its key, and inserted, updated, or ignored if nothing changed.",
-	"DeriveDef.skip_empty": "An expression that gives nothing leaves their field as it is. Defaults to false: an update empties it.",
+	"DeriveDef.skip_empty": "Leaves their field as it is where our expression gives nothing. Defaults to false: an update empties it.",
+	"DeriveDef.result":     "Our fields that receive what became of their record.",
 
 	"DeriveResult.key":   "Our field that receives the key of their record.",
-	"DeriveResult.state": "Our field that receives \"inserted\" or \"updated\".",
+	"DeriveResult.state": "Our field that receives \"inserted\", \"updated\" or, when nothing changed, \"ignored\".",
 
 	"AccessDef.read":   "Grants to read records.",
 	"AccessDef.create": "Grants to insert records.",
