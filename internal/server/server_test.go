@@ -1027,3 +1027,22 @@ func TestServer_AnswersCountAgainstTheByteBudget(t *testing.T) {
 	}
 	v.hold.Release()
 }
+
+func TestServer_RevokedTokensAreGoneByGetAndPostAndNotInTheLog(t *testing.T) {
+	n := newNode(t, &fakeExec{}, func(c *Config, _ *gate.Config, _ *auth.Config) { c.Log.Requests = "all" })
+	if r := n.do(t, n.request(t, "GET", RevokePath+"?token=hush", "")); r.status != 200 || r.body != "" {
+		t.Errorf("GET: %+v", r)
+	}
+	if r := n.do(t, n.request(t, "POST", RevokePath, "token=hush", "Content-Type", "application/x-www-form-urlencoded")); r.status != 200 {
+		t.Errorf("POST: %+v", r)
+	}
+	if r := n.do(t, n.request(t, "DELETE", RevokePath+"?token=hush", "")); r.status != 405 {
+		t.Errorf("DELETE: %+v", r)
+	}
+	if r := n.do(t, n.request(t, "GET", RevokePath, "")); r.status != 400 || !strings.Contains(r.body, "invalid_request") {
+		t.Errorf("no token: %+v", r)
+	}
+	if strings.Contains(n.log.String(), "hush") {
+		t.Error("the log tells the token")
+	}
+}
