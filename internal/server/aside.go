@@ -35,6 +35,8 @@ func (s *Server) aside(w http.ResponseWriter, r *http.Request) bool {
 		s.token(w, r, s.o.Auth.Token)
 	case RevokePath:
 		s.token(w, r, s.o.Auth.Revoked)
+	case GatePath:
+		s.gateState(w, r)
 	default:
 		return false
 	}
