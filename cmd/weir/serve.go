@@ -112,8 +112,12 @@ func greet(w io.Writer, c *config.Config, n *node, isDemo bool) {
 	if c.TLS.Self {
 		insecure = "-k "
 	}
+	name := c.Name
+	if name == "" {
+		name = "a project without a name"
+	}
 	for _, a := range n.Addrs {
-		fmt.Fprintf(w, "weir serves %s at %s://%s\n", c.Name, scheme, a)
+		fmt.Fprintf(w, "weir serves %s at %s://%s\n", name, scheme, a)
 	}
 	if !isDemo {
 		return

@@ -366,7 +366,6 @@ func (b *builder) endpoints(defs []EndpointDef) {
 		if b.snap.endpoints[d.Name] != nil {
 			b.fault("endpoint %s: defined twice", d.Name)
 		}
-		e.version, e.unversioned = versionIn(e.Segments)
 		for _, s := range e.Segments {
 			if strings.HasPrefix(s, "{") != strings.HasSuffix(s, "}") || s == "" {
 				b.fault("endpoint %s: path %q: bad segment %q", d.Name, d.Path, s)
@@ -377,6 +376,11 @@ func (b *builder) endpoints(defs []EndpointDef) {
 	}
 	// Literal segments win over parameters, position by position.
 	slices.SortStableFunc(b.snap.routes, func(x, y *Endpoint) int { return strings.Compare(sortKey(x), sortKey(y)) })
+	for _, e := range b.snap.routes {
+		if v, ok := withVersion(e); ok {
+			b.snap.versioned = append(b.snap.versioned, v)
+		}
+	}
 }
 
 func sortKey(e *Endpoint) string {

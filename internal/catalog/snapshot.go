@@ -16,6 +16,7 @@ type Snapshot struct {
 	names     []string
 	endpoints map[string]*Endpoint
 	routes    []*Endpoint
+	versioned []versioned
 	referrers map[string][]Referrer
 }
 
@@ -68,19 +69,19 @@ func (s *Snapshot) Route(method, path string) (*Endpoint, map[string]string, err
 			return e, params, nil
 		}
 	}
-	var latest *Endpoint
+	var latest versioned
 	var values map[string]string
 	if !known {
-		for _, e := range s.routes {
-			params, ok := match(e.unversioned, segments)
+		for _, v := range s.versioned {
+			params, ok := match(v.segments, segments)
 			known = known || ok
-			if ok && e.serves(method) && (latest == nil || e.version > latest.version) {
-				latest, values = e, params
+			if ok && v.endpoint.serves(method) && v.version > latest.version {
+				latest, values = v, params
 			}
 		}
 	}
-	if latest != nil {
-		return latest, values, nil
+	if latest.endpoint != nil {
+		return latest.endpoint, values, nil
 	}
 	if known {
 		return nil, nil, record.Errorf(record.NotAllowed, "", "Method not supported")
@@ -93,17 +94,25 @@ func (e *Endpoint) serves(method string) bool {
 	return e.Method == method || method == "HEAD" && e.Method == "GET"
 }
 
-// versionIn is the number n of a path /api/<namespace>/v<n>/…, 0 if the path has none, and the path without it.
-func versionIn(segments []string) (n int, without []string) {
+// versioned is an endpoint with a path /api/<namespace>/v<n>/….
+type versioned struct {
+	endpoint *Endpoint
+	version  int      // n, from 1
+	segments []string // of the path without the version
+}
+
+// withVersion reads the version in the path of an endpoint, false if there is none.
+func withVersion(e *Endpoint) (versioned, bool) {
 	const at = 2
-	if len(segments) <= at+1 || segments[0] != "api" {
-		return 0, nil
+	if len(e.Segments) <= at+1 || e.Segments[0] != "api" {
+		return versioned{}, false
 	}
-	digits, ok := strings.CutPrefix(segments[at], "v")
-	if n, err := strconv.Atoi(digits); ok && err == nil && n > 0 {
-		return n, slices.Delete(slices.Clone(segments), at, at+1)
+	digits, ok := strings.CutPrefix(e.Segments[at], "v")
+	n, err := strconv.Atoi(digits)
+	if !ok || err != nil || n < 1 {
+		return versioned{}, false
 	}
-	return 0, nil
+	return versioned{e, n, slices.Delete(slices.Clone(e.Segments), at, at+1)}, true
 }
 
 // match gives the values of the path parameters if segments is a path of the pattern.

@@ -110,7 +110,4 @@ func (t *Table) ReadBack() bool { return t.External }
 type Endpoint struct {
 	EndpointDef
 	Segments []string // of the path; "{name}" is a parameter
-
-	version     int      // n of a path /api/<namespace>/v<n>/…, 0 if it has none
-	unversioned []string // Segments without the version, nil if there is none
 }

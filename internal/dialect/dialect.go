@@ -33,7 +33,9 @@ type Call struct {
 
 // Exchange is one decoded call: its ops, and the function that turns their outcomes into the answer.
 type Exchange struct {
-	Ops     []record.Op // Actor, group and op indexes count from 0 within the exchange; the join shifts them
+	// Ops run for the caller, or as weir itself where Op.Actor is AsWeir. Group and op indexes count from 0 within the
+	// exchange; the join shifts them.
+	Ops     []record.Op
 	Ordered bool
 	Token   string // idempotency key of the caller for all writes of the exchange, "" for none
 	// Reply writes the answer. out[i] is what became of Ops[i]. It must be able to run after any outcomes, failed ones

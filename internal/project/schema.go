@@ -187,10 +187,11 @@ var descriptions = map[string]string{
 	"ChooseDef.order": "Their field that decides between equals: the lowest wins, then the lowest key.",
 	"ChooseDef.set":   "Our field: their field.",
 
-	"DeriveDef.table":  "The other table.",
-	"DeriveDef.match":  "Their field that finds a record to update. Defaults to none: a new record each time.",
-	"DeriveDef.values": "Their field: our expression.",
-	"DeriveDef.result": "Our fields that receive what became of their record.",
+	"DeriveDef.table":      "The other table.",
+	"DeriveDef.match":      "Their field that finds a record to update. Defaults to none: a new record each time.",
+	"DeriveDef.values":     "Their field: our expression.",
+	"DeriveDef.skip_empty": "Leaves their field as it is where our expression gives nothing. Defaults to false: an update empties it.",
+	"DeriveDef.result":     "Our fields that receive what became of their record.",
 
 	"DeriveResult.key":   "Our field that receives the key of their record.",
 	"DeriveResult.state": "Our field that receives \"inserted\" or \"updated\".",

@@ -14,6 +14,7 @@ import (
 // does not know becomes a read-only text. Names that are not letters, digits and underscores are replaced, and stored
 // and column keep the real ones. What only the database knows (defaults, checks, triggers) is left to it.
 func Describe(list []*Relation, typeOf func(*Column) (record.Type, bool)) []catalog.TableDef {
+	list = slices.DeleteFunc(slices.Clone(list), func(r *Relation) bool { return len(r.Columns) == 0 }) // nothing to serve
 	names := nameAll(list, func(r *Relation) string { return r.Name })
 	byTable := map[[2]string]int{}
 	for i, r := range list {

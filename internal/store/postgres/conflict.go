@@ -12,7 +12,7 @@ import (
 )
 
 // conflicts finds out which unique value each of the rows at missing met, by one query for all of them, and notes it in
-// errs. A unique constraint that the definitions do not know stays unnamed.
+// errs. A unique constraint that the definitions do not know stays unnamed, and so does a trigger that leaves records out.
 func (t *tx) conflicts(ctx context.Context, set *store.InsertSet, missing []int, errs []*record.Error) error {
 	uniques := slices.DeleteFunc(uniquesOf(set.Table), func(u []string) bool {
 		return slices.ContainsFunc(u, func(name string) bool { return !slices.Contains(set.Fields, name) })
@@ -28,6 +28,10 @@ func (t *tx) conflicts(ctx context.Context, set *store.InsertSet, missing []int,
 		}
 	}
 	for i, at := range missing {
+		if met[i] == 0 && set.Table.External {
+			errs[at] = record.Errorf(record.Conflict, "", "the database took no record: one with an equal unique value exists already, or a trigger left it out")
+			continue
+		}
 		if met[i] == 0 {
 			errs[at] = record.Errorf(record.Conflict, "", "a record with an equal unique value exists already")
 			continue

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,6 +49,7 @@ CREATE TABLE "Order Details" (
 	PRIMARY KEY ("Line No.", "order"),
 	UNIQUE ("select", "Select")
 );
+CREATE TABLE nothing ();
 CREATE TABLE log (at timestamp DEFAULT now(), line text);
 CREATE TABLE "user" (id serial PRIMARY KEY, name text UNIQUE, boss int REFERENCES "user" (id), mood mood);
 CREATE UNIQUE INDEX partial ON "user" (mood) WHERE mood IS NOT NULL;
@@ -56,6 +58,7 @@ CREATE TABLE part (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);
 CREATE TABLE part_1 PARTITION OF part FOR VALUES FROM (0) TO (100);
 CREATE FUNCTION shout() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 	IF NEW.name = 'bad' THEN RAISE EXCEPTION 'no bad names here'; END IF;
+	IF NEW.name = 'left out' THEN RETURN NULL; END IF;
 	NEW.name = upper(NEW.name); RETURN NEW; END $$;
 CREATE TRIGGER shout BEFORE INSERT OR UPDATE ON "user" FOR EACH ROW EXECUTE FUNCTION shout();
 CREATE TABLE "Sales.EU"."a.b" (k text PRIMARY KEY);
@@ -226,6 +229,10 @@ func TestStore_ReadsAndWritesANastySchema(t *testing.T) {
 		}
 	}
 	fails(user, []string{"name"}, row("bad"), record.Rejected, "")
+	fails(user, []string{"name"}, row("left out"), record.Conflict, "")
+	if w, err := tx.Insert(ctx, &store.InsertSet{Table: user, Fields: []string{"name"}, Rows: [][]record.Value{row("left out")}}); err != nil || w.Errs == nil || !strings.Contains(w.Errs[0].Msg, "trigger") {
+		t.Errorf("a record that a trigger leaves out: %v %+v", err, w)
+	}
 	fails(user, []string{"name", "boss"}, row("x", "99"), record.Restricted, "boss")
 	fails(user, []string{"mood"}, row("angry"), record.Invalid, "")
 	fails(customer, []string{"mail"}, row("no at sign"), record.Invalid, "")

@@ -2,26 +2,18 @@ package config
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 )
 
-var update = flag.Bool("update", false, "write docs/settings.md anew")
-
 const pageFile = "../../docs/settings.md"
 
 // TestSettingsPage_IsCurrent compares docs/settings.md with the settings and their comments; -update writes it.
 func TestSettingsPage_IsCurrent(t *testing.T) {
-	p := &page{docs: map[string]map[string]string{}}
+	p := &page{}
 	p.WriteString(pageHead)
 	root := reflect.TypeFor[Config]()
 	for i := range root.NumField() {
@@ -32,21 +24,10 @@ func TestSettingsPage_IsCurrent(t *testing.T) {
 			p.leaf(t, root, f, name)
 			continue
 		}
-		fmt.Fprintf(p, "%s\n\n", p.doc(t, root, f.Name))
+		fmt.Fprintf(p, "%s\n\n", doc(t, root, name))
 		p.inside(t, f.Type, name)
 	}
-	if *update {
-		if err := os.WriteFile(pageFile, p.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	is, err := os.ReadFile(pageFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(is, p.Bytes()) {
-		t.Errorf("%s is not what the settings' comments say; `go test ./internal/config -update` writes it", pageFile)
-	}
+	current(t, pageFile, p.Bytes())
 	// What the page is worth: each setting that a node has stands on it.
 	e, err := Load(Sources{})
 	if err != nil {
@@ -56,7 +37,7 @@ func TestSettingsPage_IsCurrent(t *testing.T) {
 		if strings.HasPrefix(path, "gate.pools.") {
 			path = "gate.pools.NAME" + path[strings.LastIndexByte(path, '.'):]
 		}
-		if !bytes.Contains(is, []byte("**`"+path+"`**")) {
+		if !bytes.Contains(p.Bytes(), []byte("**`"+path+"`**")) {
 			t.Errorf("%s is not on the page", path)
 		}
 	}
@@ -79,11 +60,8 @@ Settings of the gate change while a node runs, the others with a new start:
         -d '{"pools":{"default":{"queue":500}},"session":{"waiting":40}}' http://127.0.0.1:8080/weir/gate
 `
 
-// page is the page under way, and the comments of the fields read so far, by package and then by type and field.
-type page struct {
-	bytes.Buffer
-	docs map[string]map[string]string
-}
+// page is the page under way.
+type page struct{ bytes.Buffer }
 
 func yamlName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
@@ -130,9 +108,7 @@ func (p *page) inside(t *testing.T, typ reflect.Type, path string) {
 
 // leaf writes one setting with its comment.
 func (p *page) leaf(t *testing.T, of reflect.Type, f reflect.StructField, path string) {
-	text := p.doc(t, of, f.Name)
-	text = strings.ReplaceAll(strings.ReplaceAll(text, "\n\n", "\n"), "\n", "\n  ")
-	fmt.Fprintf(p, "- **`%s`** (%s): %s\n", path, kindOf(f.Type), text)
+	fmt.Fprintf(p, "- **`%s`** (%s): %s\n", path, kindOf(f.Type), doc(t, of, yamlName(f)))
 }
 
 func kindOf(t reflect.Type) string {
@@ -164,53 +140,15 @@ func kindOf(t reflect.Type) string {
 	return "text"
 }
 
-// doc is the comment of a field, without the field's Go name at its beginning.
-func (p *page) doc(t *testing.T, of reflect.Type, field string) string {
+// doc is what the source says of a field, without the field's name at its beginning.
+func doc(t *testing.T, of reflect.Type, name string) string {
 	t.Helper()
-	docs := p.docs[of.PkgPath()]
-	if docs == nil {
-		docs = comments(t, strings.TrimPrefix(of.PkgPath(), "weir/"))
-		p.docs[of.PkgPath()] = docs
-	}
-	text := docs[of.Name()+"."+field]
+	text := strings.TrimPrefix(descriptions[of.String()+"."+name], name+" ")
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "is "), "are ")
 	if text == "" {
-		t.Errorf("%s.%s.%s has no comment", of.PkgPath(), of.Name(), field)
+		t.Errorf("%s.%s is not described", of, name)
 		return ""
 	}
-	text = strings.TrimPrefix(text, field+" ")
-	text = strings.TrimPrefix(strings.TrimPrefix(text, "is "), "are ")
+	text = strings.Replace(text, " Defaults to ", "\n  Defaults to ", 1)
 	return strings.ToUpper(text[:1]) + text[1:]
-}
-
-// comments reads the comments of all fields of all structs of a package.
-func comments(t *testing.T, folder string) map[string]string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("../..", folder, "*.go"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no source in %s: %v", folder, err)
-	}
-	docs := map[string]string{}
-	for _, name := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			spec, ok := n.(*ast.TypeSpec)
-			if !ok {
-				return true
-			}
-			s, ok := spec.Type.(*ast.StructType)
-			if !ok {
-				return true
-			}
-			for _, f := range s.Fields.List {
-				for _, id := range f.Names {
-					docs[spec.Name.Name+"."+id.Name] = strings.TrimSpace(f.Doc.Text())
-				}
-			}
-			return true
-		})
-	}
-	return docs
 }
