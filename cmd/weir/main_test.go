@@ -21,6 +21,7 @@ import (
 	"weir/demo"
 	"weir/internal/config"
 	"weir/internal/gate"
+	"weir/internal/server"
 )
 
 func TestMain(m *testing.M) {
@@ -208,6 +209,20 @@ func TestServe_SettingsAndRateLimitsChangeWhileItRuns(t *testing.T) {
 	n.settings <- settings // it is taken when the first one is in force
 	if got := n.gate.Stats().Pools[0].Slots; got != 7 {
 		t.Errorf("%d slots after the change", got)
+	}
+	if res := call("PATCH", server.GatePath, `{"pools":{"default":{"slots":9},"more":{"queue":3}},"session":{"running":2}}`); res.StatusCode != 200 {
+		t.Fatalf("a change over HTTP: %d", res.StatusCode)
+	}
+	if c := n.gate.Config(); c.Pools["default"] != (gate.PoolConfig{Slots: 9, Queue: 70, Wait: time.Second}) || c.Pools["more"].Queue != 3 || c.Session.Running != 2 || len(c.Rates.Rules) != 1 {
+		t.Errorf("after the change: %+v", c)
+	}
+	for _, bad := range []string{`{"pools":{"default":null}}`, `{"pools":{"default":{"slots":0}}}`, `{"slots":3}`, `[]`, `{"session":{"running":"x"}}`} {
+		if res := call("PATCH", server.GatePath, bad); res.StatusCode != 400 || n.gate.Config().Pools["default"].Slots != 9 {
+			t.Errorf("%s: %d", bad, res.StatusCode)
+		}
+	}
+	if res := call("PATCH", server.GatePath, `{"pools":{"more":null}}`); res.StatusCode != 200 || n.gate.Config().Pools["more"].Slots != 0 {
+		t.Errorf("a pool removed: %d %+v", res.StatusCode, n.gate.Config().Pools)
 	}
 	last := call("GET", "/api/now/v2/table/incident?sysparm_limit=1", "")
 	if last.StatusCode != 200 || last.Header.Get("X-RateLimit-Limit") != "1" {

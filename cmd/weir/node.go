@@ -44,6 +44,7 @@ type node struct {
 
 	base     gate.Config        // the gate's settings as they were read
 	settings chan gate.Config   // new ones, while it serves
+	changes  chan gateChange    // likewise, to those there are
 	regated  func(*gate.Config) // called with the gate's settings when they came in force; nil for nobody
 }
 
@@ -77,7 +78,7 @@ func opened[S store.Store](s S, err error) (store.Store, error) {
 
 // newNode opens the database, applies the project and opens the listeners; Serve answers.
 func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logger) (n *node, err error) {
-	n = &node{log: log, base: c.Gate, settings: make(chan gate.Config)}
+	n = &node{log: log, base: c.Gate, settings: make(chan gate.Config), changes: make(chan gateChange)}
 	defer func() {
 		if err != nil {
 			n.close()
@@ -162,6 +163,10 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 	n.server, err = server.New(server.Options{
 		Config: c.Server(), Gate: n.gate, Auth: n.auth, Exec: n.engine, Mux: mux, Fallback: front,
 		Snapshot: snapshot, Ready: n.ready, Pool: n.store.Stats, Counters: n.engine.Counters, Trace: traced, Log: log,
+		GateSettings: server.GateSettings{
+			JSON:   func() ([]byte, error) { return config.GateJSON(n.gate.Config()) },
+			Change: n.change,
+		},
 	})
 	if err != nil {
 		return n, usageError{err}

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"strings"
 	"time"
 
+	"weir/internal/config"
 	"weir/internal/gate"
 	"weir/internal/record"
 )
@@ -35,10 +37,45 @@ func (n *node) regate(ctx context.Context, settings gate.Config) error {
 	return nil
 }
 
+// gateChange is a wish for other settings of the gate, told on done whether they are in force.
+type gateChange struct {
+	patch []byte
+	done  chan error
+}
+
+// change lays a patch over the gate's settings and returns when the result is in force.
+func (n *node) change(ctx context.Context, patch []byte) error {
+	c := gateChange{patch, make(chan error, 1)}
+	select {
+	case n.changes <- c:
+	case <-ctx.Done():
+		return record.Errorf(record.Canceled, "", "the client went away").Because(ctx.Err())
+	}
+	return <-c.done
+}
+
+// changed are settings with a patch in force.
+func (n *node) changed(ctx context.Context, settings gate.Config, patch []byte) (gate.Config, error) {
+	next, err := config.PatchGate(settings, patch)
+	if err != nil {
+		return settings, record.Errorf(record.Invalid, "", "%s", err.Error())
+	}
+	var known *record.Error
+	switch err := n.regate(ctx, next); {
+	case err == nil:
+		return next, nil
+	case errors.As(err, &known):
+		return settings, err
+	default: // a rule of the project has the id of one in the patch
+		return settings, record.Errorf(record.Invalid, "", "%s", err.Error())
+	}
+}
+
 // followGate keeps the gate at the project's rate limits and at settings that arrive while it runs.
 func (n *node) followGate(ctx context.Context, settings gate.Config) {
 	tick := time.NewTicker(ratesEvery)
 	defer tick.Stop()
+	var err error
 	for {
 		if err := n.regate(ctx, settings); err != nil && ctx.Err() == nil {
 			n.log.Warn("the gate keeps its settings", "error", err.Error())
@@ -49,6 +86,9 @@ func (n *node) followGate(ctx context.Context, settings gate.Config) {
 		case <-tick.C:
 		case settings = <-n.settings:
 			n.log.Info("new settings of the gate")
+		case c := <-n.changes:
+			settings, err = n.changed(ctx, settings, c.patch)
+			c.done <- err
 		}
 	}
 }

@@ -75,7 +75,9 @@ func (t *watchedTx) Commit(ctx context.Context) error {
 // concerns reports whether a write to a table may change who may call. Fields nil are all of them.
 func (a *announcer) concerns(t *catalog.Table, fields []string) bool {
 	if t.System {
-		return t.Name == "secret" || t.Name == "client" // hashes of passwords are kept apart from the users
+		// Hashes of passwords are kept apart from the users. Grants are updated when they are revoked only; new ones and expired ones that
+		// are removed change nothing for anybody.
+		return t.Name == "secret" || t.Name == "client" || t.Name == "grant" && fields != nil
 	}
 	switch t.Name {
 	case a.tables.UserRole, a.tables.Member, a.tables.GroupRole:

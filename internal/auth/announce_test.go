@@ -53,11 +53,18 @@ func TestAnnounce_TellsOfWhatChangesWhoMayCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	grant, err := catalog.System().Table("grant")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		write func(store.Tx)
 		told  int
 	}{
 		"password":     {func(tx store.Tx) { tx.Update(t.Context(), &store.UpdateSet{Table: secret, Fields: []string{"hash"}}) }, 1},
+		"revoked":      {func(tx store.Tx) { tx.Update(t.Context(), &store.UpdateSet{Table: grant, Fields: []string{"expires"}}) }, 1},
+		"new token":    {func(tx store.Tx) { tx.Insert(t.Context(), &store.InsertSet{Table: grant}) }, 0},
+		"old token":    {func(tx store.Tx) { tx.Delete(t.Context(), &store.DeleteSet{Table: grant}) }, 0},
 		"locked out":   {update("sys_user", "title", "locked_out"), 1},
 		"title":        {update("sys_user", "title"), 0},
 		"user removed": {remove("sys_user"), 1},

@@ -370,6 +370,48 @@ func TestDemoLogin_IsFoundAndServesThisMachineOnly(t *testing.T) {
 	f("", nil)
 }
 
+func TestToken_RevokedOnesHoldNoMoreAndAreNotHandedOutAgain(t *testing.T) {
+	s := newSite(t)
+	n, other := s.node(t, nil), s.node(t, nil)
+	const app = "client_id=app&client_secret=s3cret&grant_type="
+	const login = app + "password&username=ann&password=pear"
+	revoke := func(query, form string, want int) {
+		t.Helper()
+		r := request("Content-Type", "application/x-www-form-urlencoded")
+		r.URL.RawQuery = query
+		if a, err := n.Revoked(t.Context(), s.snap, r, []byte(form)); err != nil || a.Status != want {
+			t.Errorf("revoke %s %s: %+v %v", query, form, a, err)
+		}
+		other.Forget() // what the announcement does
+	}
+	bearer := func(token any, want record.Kind) {
+		t.Helper()
+		for i, at := range []*nodeAuth{n, other} {
+			if got := at.kind(t, request("Authorization", "Bearer "+token.(string))); got != want {
+				t.Errorf("node %d: %v, not %v", i, got, want)
+			}
+		}
+	}
+	_, first := n.ask(t, login)
+	_, machine := n.ask(t, app+"client_credentials")
+	bearer(first["access_token"], signedIn)
+	revoke("token="+first["access_token"].(string), "", 200)
+	bearer(first["access_token"], record.Unauthenticated)
+	bearer(machine["access_token"], signedIn)
+	_, second := n.ask(t, login)
+	bearer(second["access_token"], signedIn)
+	revoke("", "client_id=app&token="+second["refresh_token"].(string), 200) // and what came with it
+	bearer(second["access_token"], record.Unauthenticated)
+	if status, _ := n.ask(t, app+"refresh_token&refresh_token="+second["refresh_token"].(string)); status != 401 {
+		t.Errorf("a revoked refresh token: %d", status)
+	}
+	bearer(machine["access_token"], signedIn)
+	revoke("token=nobody's", "", 200) // and nobody learns whether there was one
+	revoke("token="+strings.Repeat("x", 600), "", 200)
+	revoke("", "%zz", 400)
+	revoke("", "", 400)
+}
+
 func TestToken_ClientsOfTheSystemTable(t *testing.T) {
 	s := newSite(t)
 	hash, err := Hash("hush")

@@ -169,7 +169,11 @@ func (a *Auth) token(ctx context.Context, snap *catalog.Snapshot, r *http.Reques
 func (a *Auth) again(ctx context.Context, client, user string, withRefresh bool) (*issued, error) {
 	key := client + "\x00" + user + "\x00" + strconv.FormatBool(withRefresh)
 	if t, ok := a.issued.GetIfPresent(key); ok && a.now().Before(t.expires) {
-		return t, nil
+		if g, err := a.grant(ctx, t.access, kindAccess); err != nil {
+			return nil, err
+		} else if g != nil { // not revoked meanwhile
+			return t, nil
+		}
 	}
 	t, err := a.issue(ctx, client, user, withRefresh)
 	if err == nil {

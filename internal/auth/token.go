@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/maypok86/otter/v2"
@@ -115,6 +116,74 @@ func (a *Auth) issue(ctx context.Context, client, user string, withRefresh bool)
 	// The negative answers that somebody's guess may have left behind.
 	a.tokens.Invalidate(tokenHash(t.access))
 	return t, nil
+}
+
+// Revoked answers /oauth_revoke_token.do?token=…: the token, access or refresh, is marked as expired, and with a refresh token the access
+// tokens that came with it. Whoever has the token may do so, without a login, as on the platform; what the answer does not tell is
+// whether there was such a token (RFC 7009, section 2.2). The token stands in the query or in a form.
+func (a *Auth) Revoked(ctx context.Context, _ *catalog.Snapshot, r *http.Request, body []byte) (*Answer, error) {
+	token := r.URL.Query().Get("token")
+	if token == "" {
+		form, _ := url.ParseQuery(string(body)) // what cannot be read holds no token
+		token = form.Get("token")
+	}
+	if token == "" {
+		return (&tokenError{http.StatusBadRequest, "invalid_request", "the parameter token is missing"}).answer(), nil
+	}
+	if a.options.Data == nil || len(token) > 512 {
+		return &Answer{Status: http.StatusOK}, nil
+	}
+	if err := a.revoke(ctx, tokenHash(token)); err != nil {
+		return nil, err
+	}
+	return &Answer{Status: http.StatusOK}, nil
+}
+
+func (a *Auth) revoke(ctx context.Context, hash string) error {
+	t, err := catalog.System().Table("grant")
+	if err != nil {
+		return err
+	}
+	find := func(field string) ([][]record.Value, error) {
+		return a.system(ctx, "grant", []string{"hash", "kind", "expires"}, record.Compare(record.Eq, record.F(field), record.C(record.TextValue(hash))))
+	}
+	rows, err := find("hash")
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	if rows[0][1].Text() == kindRefresh {
+		paired, err := find("pair")
+		if err != nil {
+			return err
+		}
+		rows = append(rows, paired...)
+	}
+	set := &store.UpdateSet{Table: t, Fields: []string{"expires"}}
+	now := a.now()
+	for _, r := range rows {
+		if now.Before(r[2].Time()) {
+			set.Keys = append(set.Keys, r[:1:1])
+			set.Rows = append(set.Rows, []record.Value{record.TimeValue(now)})
+		}
+	}
+	if len(set.Keys) == 0 {
+		return nil
+	}
+	tx, err := a.options.Data.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if _, err := tx.Update(ctx, set); err != nil {
+		return err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return err
+	}
+	for _, key := range set.Keys {
+		a.tokens.Invalidate(key[0].Text())
+	}
+	return nil
 }
 
 // Trim removes expired tokens, at most a thousand at a time, and returns how many went.

@@ -188,7 +188,7 @@ func decode(doc []byte, into any) error {
 }
 
 var (
-	unknownKey = regexp.MustCompile(`^line (\d+): field (\S+) not found in type \S+$`)
+	unknownKey = regexp.MustCompile(`^line (\d+): field (\S+) not found in type .+$`)
 	atLine     = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
 )
 

@@ -50,6 +50,7 @@ func TestLoad_UnknownNamesAreErrorsThatSayWhere(t *testing.T) {
 		}
 	}
 	f(Sources{File: []byte("log:\n  levle: info\n")}, "weir.yaml:2: unknown key levle")
+	f(Sources{File: []byte("gate: {pools: {default: {quue: 1}}}\n")}, "weir.yaml:1: unknown key quue")
 	f(Sources{File: []byte("log:\n  level: [1\n")}, "weir.yaml:")
 	f(Sources{File: []byte("limits: {body: much}\n")}, "weir.yaml:1: ")
 	f(Sources{Environ: []string{"WEIR_LOG_LEVLE=x"}}, "WEIR_LOG_LEVLE: no such setting")

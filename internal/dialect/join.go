@@ -520,7 +520,7 @@ func listed(names []string, name string) bool {
 // sealedPath reports whether path belongs to login, tokens or the operator, which no item may reach.
 func sealedPath(path string) bool {
 	path = strings.ToLower(path)
-	for _, p := range []string{"/oauth_token.do", "/login", "/logout", "/api/jwt/", "/admin", "/plan", "/metrics", "/console", "/debug", "/healthz", "/readyz"} {
+	for _, p := range []string{"/oauth_token.do", "/oauth_revoke_token.do", "/weir", "/login", "/logout", "/api/jwt/", "/admin", "/plan", "/metrics", "/console", "/debug", "/healthz", "/readyz"} {
 		if path == strings.TrimSuffix(p, "/") || strings.HasPrefix(path, p) && (strings.HasSuffix(p, "/") || path[len(p)] == '/') {
 			return true
 		}

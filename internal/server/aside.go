@@ -8,12 +8,16 @@ import (
 	"time"
 
 	"weir/internal/auth"
+	"weir/internal/catalog"
 	"weir/internal/record"
 	"weir/internal/telemetry"
 )
 
-// TokenPath is the token endpoint.
-const TokenPath = "/oauth_token.do"
+// The endpoints that hand out tokens and take them back.
+const (
+	TokenPath  = "/oauth_token.do"
+	RevokePath = "/oauth_revoke_token.do"
+)
 
 // aside answers what does not take the line: health, metrics and tokens. They need no slot, so they answer in a flood too.
 func (s *Server) aside(w http.ResponseWriter, r *http.Request) bool {
@@ -28,7 +32,11 @@ func (s *Server) aside(w http.ResponseWriter, r *http.Request) bool {
 		}
 		s.metrics.handler.ServeHTTP(w, r)
 	case TokenPath:
-		s.token(w, r)
+		s.token(w, r, s.o.Auth.Token)
+	case RevokePath:
+		s.token(w, r, s.o.Auth.Revoked)
+	case GatePath:
+		s.gateState(w, r)
 	default:
 		return false
 	}
@@ -64,8 +72,8 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 // maxForm bounds the body of a token request.
 const maxForm = 64 << 10
 
-// token serves the token endpoint. Password checks have permits and limits of their own, so it takes no slot.
-func (s *Server) token(w http.ResponseWriter, r *http.Request) {
+// token serves the endpoints of tokens. Password checks have permits and limits of their own, so it takes no slot.
+func (s *Server) token(w http.ResponseWriter, r *http.Request, do func(context.Context, *catalog.Snapshot, *http.Request, []byte) (*auth.Answer, error)) {
 	v := &Visit{
 		Recorder: telemetry.New(), Number: s.serial.Add(1), Method: r.Method, Path: r.URL.Path, Identity: auth.Guest(), Dialect: "oauth",
 		URL: s.redact.url(r.URL), s: s, w: w, r: r, control: http.NewResponseController(w), d: s.o.Fallback,
@@ -76,7 +84,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	defer v.end()
 	defer v.recover()
 	v.logStart()
-	if r.Method != http.MethodPost {
+	if r.Method != http.MethodPost && !(r.Method == http.MethodGet && r.URL.Path == RevokePath) {
 		v.fail(record.Errorf(record.NotAllowed, "", "the token endpoint takes POST"))
 		return
 	}
@@ -101,7 +109,7 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		v.fail(err)
 		return
 	}
-	says, err := s.o.Auth.Token(ctx, snap, r, body)
+	says, err := do(ctx, snap, r, body)
 	if err != nil {
 		if record.KindOf(err) == record.RateLimited {
 			v.retry = time.Minute
@@ -112,10 +120,12 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	a := answer()
 	defer release(a)
 	a.Status = says.Status
-	a.Header.Set("Content-Type", "application/json;charset=UTF-8")
-	if a.Body, err = json.Marshal(says.Body); err != nil {
-		v.fail(err)
-		return
+	if says.Body != nil {
+		a.Header.Set("Content-Type", "application/json;charset=UTF-8")
+		if a.Body, err = json.Marshal(says.Body); err != nil {
+			v.fail(err)
+			return
+		}
 	}
 	v.send(a)
 }

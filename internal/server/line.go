@@ -45,6 +45,7 @@ type Visit struct {
 	call     dialect.Call
 	hold     *gate.Hold
 	slot     *gate.Slot
+	inSlot   inSlot
 	rate     *gate.Rate
 	leave    func()
 	batchAt  time.Duration // when the batch began, since the request did
@@ -95,7 +96,7 @@ func (v *Visit) recover() {
 		panic(p)
 	}
 	err := v.s.public(v.Recorder, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
-	v.slot.Release()
+	v.release()
 	if v.sent {
 		v.Err = err
 		panic(http.ErrAbortHandler) // half an answer is out: the connection breaks, so that nobody takes it for whole
@@ -105,7 +106,7 @@ func (v *Visit) recover() {
 
 // end accounts for the request, whatever became of it.
 func (v *Visit) end() {
-	v.slot.Release()
+	v.release()
 	v.hold.Release()
 	if !v.finished {
 		v.finished = true
@@ -168,7 +169,7 @@ func (v *Visit) run(ctx context.Context) {
 		return
 	}
 	// The work is done: others may have the slot while this client reads.
-	v.slot.Release()
+	v.release()
 	v.send(a)
 }
 
@@ -278,7 +279,7 @@ func (v *Visit) enter(ctx context.Context, info gate.RequestInfo) error {
 	if err != nil {
 		return v.refused(err)
 	}
-	v.slot = slot
+	v.admitted(slot)
 	forPool, forSession := slot.Waits()
 	v.Recorder.SemWait.Store(int64(forPool))
 	v.Recorder.SessionWait.Store(int64(forSession))
@@ -359,7 +360,7 @@ func (v *Visit) stream(ctx context.Context, snap *catalog.Snapshot, ex *dialect.
 	}
 	// Rows are out already, so the only honest end is none: the connection breaks in the middle of the answer.
 	v.Err = v.s.public(v.Recorder, err)
-	v.slot.Release()
+	v.release()
 	panic(http.ErrAbortHandler)
 }
 
@@ -381,7 +382,7 @@ func (v *Visit) note(out []record.Outcome) {
 func (v *Visit) fail(err error) {
 	e := v.s.public(v.Recorder, err)
 	v.Err = e
-	v.slot.Release()
+	v.release()
 	if v.sent {
 		panic(http.ErrAbortHandler)
 	}

@@ -38,6 +38,8 @@ type Options struct {
 	Ready func(context.Context) error
 	// Pool is the figures of the database's connections; nil for none.
 	Pool func() store.Stats
+	// GateSettings shows and changes the gate's settings; empty for neither.
+	GateSettings GateSettings
 	// Counters are further figures by name, such as the engine's, read at every scrape; nil for none.
 	Counters func() map[string]float64
 	// Collectors are further metrics.
@@ -60,6 +62,7 @@ type Server struct {
 	draining atomic.Bool
 	serial   atomic.Uint64 // numbers the requests, as log lines do
 
+	slotted   slotted
 	listeners []*listener
 	conns     conns
 	http      *http.Server

@@ -145,6 +145,7 @@ type node struct {
 	gate      *gate.Gate
 	log       *syncBuffer
 	stop      func() error // drains it
+	patches   []string     // changes of the gate's settings
 }
 
 type syncBuffer struct {
@@ -207,6 +208,13 @@ func newNode(t testing.TB, exec *fakeExec, change func(*Config, *gate.Config, *a
 		Config: cfg, Gate: g, Auth: a, Exec: exec, Mux: mux, Fallback: fakeDialect{},
 		Snapshot: func(context.Context) (*catalog.Snapshot, error) { return snap, nil },
 		Log:      slog.New(slog.NewTextHandler(n.log, nil)),
+		GateSettings: GateSettings{
+			JSON: func() ([]byte, error) { return []byte(`{"a":1}`), nil },
+			Change: func(_ context.Context, patch []byte) error {
+				n.patches = append(n.patches, string(patch))
+				return nil
+			},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -1026,4 +1034,98 @@ func TestServer_AnswersCountAgainstTheByteBudget(t *testing.T) {
 		t.Errorf("an answer in place of a body: %d", used)
 	}
 	v.hold.Release()
+}
+
+func TestServer_RevokedTokensAreGoneByGetAndPostAndNotInTheLog(t *testing.T) {
+	n := newNode(t, &fakeExec{}, func(c *Config, _ *gate.Config, _ *auth.Config) { c.Log.Requests = "all" })
+	if r := n.do(t, n.request(t, "GET", RevokePath+"?token=hush", "")); r.status != 200 || r.body != "" {
+		t.Errorf("GET: %+v", r)
+	}
+	if r := n.do(t, n.request(t, "POST", RevokePath, "token=hush", "Content-Type", "application/x-www-form-urlencoded")); r.status != 200 {
+		t.Errorf("POST: %+v", r)
+	}
+	if r := n.do(t, n.request(t, "DELETE", RevokePath+"?token=hush", "")); r.status != 405 {
+		t.Errorf("DELETE: %+v", r)
+	}
+	if r := n.do(t, n.request(t, "GET", RevokePath, "")); r.status != 400 || !strings.Contains(r.body, "invalid_request") {
+		t.Errorf("no token: %+v", r)
+	}
+	if strings.Contains(n.log.String(), "hush") {
+		t.Error("the log tells the token")
+	}
+}
+
+func TestGatePage_ListsPoolsWithTheRequestsInTheirSlots(t *testing.T) {
+	release := make(chan struct{})
+	n := newNode(t, &fakeExec{work: func(context.Context, *record.Op) *record.Error { <-release; return nil }}, func(_ *Config, g *gate.Config, _ *auth.Config) {
+		g.Pools["default"] = gate.PoolConfig{Slots: 2, Queue: 5, Wait: time.Minute}
+		g.Session = gate.SessionConfig{}
+	})
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() { n.as(t, "ann", "pear", "GET", "/x/thing?token=hush&q=1", "") })
+	}
+	until(t, "two in their slots and one waiting", func() bool { p := n.gate.Stats().Pools[0]; return p.InUse == 2 && p.Waiting == 1 })
+	r := n.as(t, "eve", "apple", "GET", GatePath, "") // no slot is free, and it answers
+	var page gatePage
+	if err := json.Unmarshal([]byte(r.body), &page); err != nil || r.status != 200 {
+		t.Fatalf("%d %s: %v", r.status, r.body, err)
+	}
+	if p := page.Pools[0]; p.Name != "default" || p.Slots != 2 || p.InUse != 2 || p.MaxInUse != 2 || p.Queue != 5 || p.Waiting != 1 || p.MaxWaiting != 1 {
+		t.Errorf("%+v", p)
+	}
+	list := page.Pools[0].Requests
+	if len(list) != 2 {
+		t.Fatalf("%d requests run: %s", len(list), r.body)
+	}
+	for _, q := range list {
+		if q.Session == "" || len(q.Transaction) != 12 || q.Number == 0 || q.User != "ann" || q.Method != "GET" || q.URL != "/x/thing?token=***&q=1" || q.Age <= 0 {
+			t.Errorf("%+v", q)
+		}
+	}
+	if list[0].Age < list[1].Age || string(page.Settings) != `{"a":1}` {
+		t.Errorf("not the oldest first, or other settings: %s", r.body)
+	}
+	close(release)
+	wg.Wait()
+	r = n.as(t, "eve", "apple", "GET", GatePath, "")
+	page = gatePage{}
+	if err := json.Unmarshal([]byte(r.body), &page); err != nil || len(page.Pools[0].Requests) != 0 || page.Pools[0].Served != 3 {
+		t.Errorf("afterwards: %s", r.body)
+	}
+}
+
+func TestGatePage_IsForAdministratorsAndChangesNeedAProof(t *testing.T) {
+	n := newNode(t, &fakeExec{}, nil)
+	const patch = `{"session":{"running":3}}`
+	f := func(want int, user, password, method, body string, headers ...string) {
+		t.Helper()
+		req := n.request(t, method, GatePath, body, headers...)
+		if user != "" {
+			req.SetBasicAuth(user, password)
+		}
+		if r := n.do(t, req); r.status != want {
+			t.Errorf("%s %s by %q %v: %d %s, want %d", method, GatePath, user, headers, r.status, r.body, want)
+		}
+	}
+	merge := []string{"Content-Type", "application/merge-patch+json"}
+	f(401, "", "", "GET", "")
+	f(401, "", "", "PATCH", patch, merge...)
+	f(403, "ann", "pear", "GET", "")
+	f(403, "ann", "pear", "PATCH", patch, merge...)
+	f(405, "eve", "apple", "DELETE", "")
+	f(415, "eve", "apple", "PATCH", patch, "Content-Type", "text/plain")
+	f(403, "eve", "apple", "PATCH", patch, append(merge, "Sec-Fetch-Site", "cross-site")...)
+	f(400, "eve", "apple", "PATCH", "session: {running: 3}", merge...)
+	f(413, "eve", "apple", "PATCH", strings.Repeat(" ", maxForm+1), merge...)
+	if len(n.patches) != 0 {
+		t.Errorf("changed by %q", n.patches)
+	}
+	f(200, "eve", "apple", "PATCH", patch, merge...)
+	if !slices.Equal(n.patches, []string{patch}) {
+		t.Errorf("changed by %q", n.patches)
+	}
+	if log := n.log.String(); !strings.Contains(log, "the gate's settings were changed") || !strings.Contains(log, "user=eve") {
+		t.Errorf("the log does not tell: %s", log)
+	}
 }
