@@ -83,10 +83,11 @@ func (v *Visit) readAll(from io.Reader, counted int64, hold *gate.Hold) ([]byte,
 	if counted > 0 {
 		whole = counted + 1
 	}
-	body := make([]byte, 0, firstRead)
-	if whole > 0 && whole < firstRead {
-		body = make([]byte, 0, whole)
+	first := int64(firstRead)
+	if whole > 0 {
+		first = min(first, whole)
 	}
+	body := make([]byte, 0, first)
 	for {
 		switch {
 		case len(body) < cap(body):
