@@ -219,6 +219,15 @@ func TestServe_SettingsAndRateLimitsChangeWhileItRuns(t *testing.T) {
 	if last = call("GET", "/api/now/stats/incident?sysparm_count=true", ""); last.StatusCode != 200 {
 		t.Errorf("another API: %d", last.StatusCode)
 	}
+	res, err := http.Get("http://" + n.Addrs[0].String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics, err := io.ReadAll(res.Body)
+	res.Body.Close()
+	if err != nil || !strings.Contains(string(metrics), "\nweir_engine_set_ops_total ") || strings.Contains(string(metrics), "\nweir_engine_sets_total 0\n") {
+		t.Errorf("the metrics do not tell of the engine: %v", err)
+	}
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -42,8 +42,9 @@ type node struct {
 	tracer  *tracer // nil unless telemetry.otlp is set
 	log     *slog.Logger
 
-	base     gate.Config      // the gate's settings as they were read
-	settings chan gate.Config // new ones, while it serves
+	base     gate.Config        // the gate's settings as they were read
+	settings chan gate.Config   // new ones, while it serves
+	regated  func(*gate.Config) // called with the gate's settings when they came in force; nil for nobody
 }
 
 // openStore opens the database that the settings name.
@@ -56,14 +57,22 @@ func openStore(ctx context.Context, c *config.Config) (store.Store, error) {
 		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
 			return nil, err
 		}
-		return sqlite.Open(ctx, sqlite.Options{
+		return opened(sqlite.Open(ctx, sqlite.Options{
 			Path: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait, Statement: c.Database.StatementTimeout,
-		})
+		}))
 	}
-	return postgres.Open(ctx, postgres.Options{
+	return opened(postgres.Open(ctx, postgres.Options{
 		URL: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait,
 		Statement: c.Database.StatementTimeout, Lock: c.Database.LockTimeout,
-	})
+	}))
+}
+
+// opened is the store, or nothing: a pointer to no store would be a store that is not nil.
+func opened[S store.Store](s S, err error) (store.Store, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // newNode opens the database, applies the project and opens the listeners; Serve answers.
@@ -86,7 +95,6 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 		}
 		log.Error("other nodes were not told of changed users; they learn it when auth.remember has passed", "error", err.Error())
 	})
-	boundMemory(c)
 	options := c.Engine
 	options.Hash = auth.Hash
 	front := now.New(c.Now)
@@ -153,24 +161,13 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 	}
 	n.server, err = server.New(server.Options{
 		Config: c.Server(), Gate: n.gate, Auth: n.auth, Exec: n.engine, Mux: mux, Fallback: front,
-		Snapshot: snapshot, Ready: n.ready, Pool: n.store.Stats, Trace: traced, Log: log,
+		Snapshot: snapshot, Ready: n.ready, Pool: n.store.Stats, Counters: n.engine.Counters, Trace: traced, Log: log,
 	})
 	if err != nil {
 		return n, usageError{err}
 	}
 	n.Addrs, err = n.server.Listen()
 	return n, err
-}
-
-// besideBudget is what a node needs beside the bytes held for clients: code, caches, connections, the database's pages.
-const besideBudget = 96 << 20
-
-// boundMemory lets the collector begin early when much is held for clients. By its own rule it would let as much garbage stand as
-// there is in use: 200 bodies of 64 MiB made 700 MiB of a budget of 256. GOMEMLIMIT, where the operator has set it, goes before.
-func boundMemory(c *config.Config) {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(c.Gate.Bytes.Limit + besideBudget)
-	}
 }
 
 // demoLoginStaysHome refuses to listen beyond this machine while the login that everybody knows still works.

@@ -26,7 +26,13 @@ func (n *node) regate(ctx context.Context, settings gate.Config) error {
 	if reflect.DeepEqual(settings, *n.gate.Config()) {
 		return nil
 	}
-	return n.gate.Reconfigure(settings)
+	if err := n.gate.Reconfigure(settings); err != nil {
+		return err
+	}
+	if n.regated != nil {
+		n.regated(&settings)
+	}
+	return nil
 }
 
 // followGate keeps the gate at the project's rate limits and at settings that arrive while it runs.

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"sync"
 	"syscall"
 
@@ -40,12 +39,14 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	tuneCollector(e.Gate)
+	tuneCollector(e.Limits.Memory, e.Gate.Bytes.Limit)
 	folder, isDemo := c.folder()
 	n, err := newNode(ctx, &e.Config, folder, newLog(s.err, e.Log))
 	if err != nil {
 		return err
 	}
+	// The process is this node's alone.
+	n.regated = func(g *gate.Config) { tuneCollector(e.Limits.Memory, g.Bytes.Limit) }
 	if at := e.Telemetry.Pprof; at != "" {
 		stop, err := serveProfiles(at)
 		if err != nil {
@@ -91,23 +92,6 @@ func (c *serveCommand) reloads(ctx context.Context, n *node) (stop func()) {
 	}
 }
 
-// collectAt is GOGC where the environment sets none. A server's live memory is small beside what requests use and drop, so that
-// with Go's own 100 a tenth of the processors' time goes to collecting.
-const collectAt = 200
-
-// spareMemory is what a node may use beyond the byte budget before it is collected more often.
-const spareMemory = 512 << 20
-
-// tuneCollector sets the collector's pace unless the environment does.
-func tuneCollector(c gate.Config) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectAt)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(2*c.Bytes.Limit + spareMemory)
-	}
-}
-
 // newLog writes to w as the settings say.
 func newLog(w io.Writer, c server.Log) *slog.Logger {
 	var level slog.Level
@@ -128,8 +112,12 @@ func greet(w io.Writer, c *config.Config, n *node, isDemo bool) {
 	if c.TLS.Self {
 		insecure = "-k "
 	}
+	name := c.Name
+	if name == "" {
+		name = "a project without a name"
+	}
 	for _, a := range n.Addrs {
-		fmt.Fprintf(w, "weir serves %s at %s://%s\n", c.Name, scheme, a)
+		fmt.Fprintf(w, "weir serves %s at %s://%s\n", name, scheme, a)
 	}
 	if !isDemo {
 		return

@@ -90,6 +90,9 @@ func (b *builder) table(name string, below []string) *Table {
 		t.Label = strings.ReplaceAll(name, "_", " ")
 	}
 	t.Schema, t.Stored = splitStored(d.Stored, name)
+	if isSystem(t.Schema, t.Stored) {
+		b.fault("table %s: %s is a name of weir's own tables, which no project reaches", name, strings.TrimPrefix(t.Schema+"."+t.Stored, "."))
+	}
 	t.Key = d.Key
 
 	if d.Extends != "" {
@@ -144,6 +147,17 @@ func splitStored(stored, name string) (schema, table string) {
 		return s, tab
 	}
 	return "", stored
+}
+
+// isSystem reports whether a stored table is one of weir's own, in either database: SQLite does not tell the cases apart.
+func isSystem(schema, stored string) bool {
+	switch strings.ToLower(schema) {
+	case SystemSchema:
+		return true
+	case "", "main":
+		return strings.HasPrefix(strings.ToLower(stored), SystemSchema+"_")
+	}
+	return false
 }
 
 func (b *builder) hasChildren(name string) bool {
@@ -362,6 +376,11 @@ func (b *builder) endpoints(defs []EndpointDef) {
 	}
 	// Literal segments win over parameters, position by position.
 	slices.SortStableFunc(b.snap.routes, func(x, y *Endpoint) int { return strings.Compare(sortKey(x), sortKey(y)) })
+	for _, e := range b.snap.routes {
+		if v, ok := withVersion(e); ok {
+			b.snap.versioned = append(b.snap.versioned, v)
+		}
+	}
 }
 
 func sortKey(e *Endpoint) string {

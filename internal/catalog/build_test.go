@@ -131,6 +131,34 @@ func TestRoute_LiteralWinsOverParameter(t *testing.T) {
 	}
 }
 
+func TestRoute_WithoutVersionIsTheLatest(t *testing.T) {
+	d := itsm()
+	for _, path := range []string{"/api/acme/v1/orders/{id}", "/api/acme/v10/orders/{id}", "/api/acme/v2/orders/{id}", "/api/acme/v1/old"} {
+		d.Endpoints = append(d.Endpoints, EndpointDef{Name: path, Method: "GET", Path: path, Script: "1"})
+	}
+	s := mustBuild(t, d)
+	for path, want := range map[string]string{
+		"/api/acme/orders/7":     "/api/acme/v10/orders/{id}",
+		"/api/acme/v2/orders/7":  "/api/acme/v2/orders/{id}",
+		"/api/acme/old":          "/api/acme/v1/old",
+		"/api/acme/v1/orders/v2": "/api/acme/v1/orders/{id}",
+	} {
+		e, _, err := s.Route("GET", path)
+		if err != nil || e.Name != want {
+			t.Errorf("%s: %v %v, want %s", path, e, err, want)
+		}
+	}
+	if _, params, err := s.Route("GET", "/api/acme/orders/7"); err != nil || params["id"] != "7" {
+		t.Errorf("%v %v", params, err)
+	}
+	if _, _, err := s.Route("POST", "/api/acme/orders/7"); record.KindOf(err) != record.NotAllowed {
+		t.Errorf("another method: %v", err)
+	}
+	if _, _, err := s.Route("GET", "/api/acme/v3/orders/7"); record.KindOf(err) != record.NoPath {
+		t.Errorf("a version that is not there: %v", err)
+	}
+}
+
 func TestReferrers_IncludeThoseOfParents(t *testing.T) {
 	s := mustBuild(t, itsm())
 	inc, _ := s.Table("incident")
@@ -148,4 +176,24 @@ func TestSystem_HoldsNoAuditFields(t *testing.T) {
 	if !table.System || table.Schema != SystemSchema || len(table.Fields) != 2 {
 		t.Fatalf("%+v", table)
 	}
+}
+
+func TestBuild_RefusesWeirsOwnTables(t *testing.T) {
+	f := func(name, stored string, refused bool) {
+		t.Helper()
+		_, err := Build(1, Definitions{Tables: []TableDef{
+			{Name: name, Stored: stored, External: true, Key: []string{"name"}, Fields: []FieldDef{{Name: "name", Type: "string"}}},
+		}})
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "weir's own tables") {
+			t.Errorf("%s stored in %q: %v", name, stored, err)
+		}
+	}
+	f("weir_secret", "", true)
+	f("mine", "weir.secret", true)
+	f("mine", `"weir".secret`, true)
+	f("mine", "WEIR_Secret", true)
+	f("mine", "main.weir_secret", true)
+	f("mine", ".weir_secret", true)
+	f("mine", "public.weir_secret", false) // another's table, in PostgreSQL
+	f("weirdo", "", false)
 }

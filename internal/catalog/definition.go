@@ -117,9 +117,14 @@ type DeriveDef struct {
 	Match  string            `yaml:"match,omitempty"`
 	Values map[string]string `yaml:"values"` // their field: our expression
 	Result *DeriveResult     `yaml:"result,omitempty"`
+
+	// SkipEmpty leaves their field as it is where our expression gives nothing, as the transforms of imports do; else an
+	// update empties it.
+	SkipEmpty bool `yaml:"skip_empty,omitempty"`
 }
 
-// DeriveResult names our fields that receive the key and the state of a derived record.
+// DeriveResult names our fields that receive the key and the state of a derived record. The state is inserted, updated, or
+// ignored if the update changed nothing.
 type DeriveResult struct {
 	Key   string `yaml:"key,omitempty"`
 	State string `yaml:"state,omitempty"`

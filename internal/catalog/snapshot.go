@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -15,6 +16,7 @@ type Snapshot struct {
 	names     []string
 	endpoints map[string]*Endpoint
 	routes    []*Endpoint
+	versioned []versioned
 	referrers map[string][]Referrer
 }
 
@@ -51,20 +53,35 @@ func (s *Snapshot) Referrers(t *Table) []Referrer {
 	return list
 }
 
-// Route finds the endpoint for a method and path with the values of its path parameters. When the path exists but not for
-// the method, the error is a NotAllowed; when nothing does, a NoPath.
+// Route finds the endpoint for a method and path with the values of its path parameters. A path without a version,
+// /api/<namespace>/<api>…, is that of the latest version if no endpoint has it as it stands. When the path exists but not
+// for the method, the error is a NotAllowed; when nothing does, a NoPath.
 func (s *Snapshot) Route(method, path string) (*Endpoint, map[string]string, error) {
 	segments := strings.Split(strings.Trim(path, "/"), "/")
 	known := false
 	for _, e := range s.routes {
-		params, ok := e.match(segments)
+		params, ok := match(e.Segments, segments)
 		if !ok {
 			continue
 		}
 		known = true
-		if e.Method == method || method == "HEAD" && e.Method == "GET" {
+		if e.serves(method) {
 			return e, params, nil
 		}
+	}
+	var latest versioned
+	var values map[string]string
+	if !known {
+		for _, v := range s.versioned {
+			params, ok := match(v.segments, segments)
+			known = known || ok
+			if ok && v.endpoint.serves(method) && v.version > latest.version {
+				latest, values = v, params
+			}
+		}
+	}
+	if latest.endpoint != nil {
+		return latest.endpoint, values, nil
 	}
 	if known {
 		return nil, nil, record.Errorf(record.NotAllowed, "", "Method not supported")
@@ -72,12 +89,39 @@ func (s *Snapshot) Route(method, path string) (*Endpoint, map[string]string, err
 	return nil, nil, record.Errorf(record.NoPath, "", "Requested URI does not represent any resource")
 }
 
-func (e *Endpoint) match(segments []string) (map[string]string, bool) {
-	if len(segments) != len(e.Segments) {
+// serves reports whether the endpoint answers calls of a method.
+func (e *Endpoint) serves(method string) bool {
+	return e.Method == method || method == "HEAD" && e.Method == "GET"
+}
+
+// versioned is an endpoint with a path /api/<namespace>/v<n>/….
+type versioned struct {
+	endpoint *Endpoint
+	version  int      // n, from 1
+	segments []string // of the path without the version
+}
+
+// withVersion reads the version in the path of an endpoint, false if there is none.
+func withVersion(e *Endpoint) (versioned, bool) {
+	const at = 2
+	if len(e.Segments) <= at+1 || e.Segments[0] != "api" {
+		return versioned{}, false
+	}
+	digits, ok := strings.CutPrefix(e.Segments[at], "v")
+	n, err := strconv.Atoi(digits)
+	if !ok || err != nil || n < 1 {
+		return versioned{}, false
+	}
+	return versioned{e, n, slices.Delete(slices.Clone(e.Segments), at, at+1)}, true
+}
+
+// match gives the values of the path parameters if segments is a path of the pattern.
+func match(pattern, segments []string) (map[string]string, bool) {
+	if len(segments) != len(pattern) {
 		return nil, false
 	}
 	var params map[string]string
-	for i, want := range e.Segments {
+	for i, want := range pattern {
 		if strings.HasPrefix(want, "{") {
 			if params == nil {
 				params = map[string]string{}

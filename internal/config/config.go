@@ -162,11 +162,23 @@ func splitComma(s string) []string {
 // URL is the address of a database; printed without its password.
 type URL string
 
-// String is the address without its password.
+// String is the address without its passwords, that of the login and those among the parameters.
 func (u URL) String() string {
+	if u == "" {
+		return ""
+	}
 	parsed, err := url.Parse(string(u))
-	if err != nil {
+	if err != nil || parsed.Scheme == "" { // not an address: what it holds is unknown
 		return "***"
+	}
+	if parsed.RawQuery != "" {
+		q := parsed.Query()
+		for name := range q {
+			if strings.Contains(strings.ToLower(name), "password") || strings.Contains(strings.ToLower(name), "secret") {
+				q.Set(name, "xxxxx")
+			}
+		}
+		parsed.RawQuery = q.Encode()
 	}
 	return parsed.Redacted()
 }

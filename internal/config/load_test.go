@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -84,7 +85,7 @@ func TestPrint_TellsOriginsAndNoSecrets(t *testing.T) {
 	e := load(t, Sources{
 		File:     []byte("auth:\n  users:\n    - {name: eve, password: s3cret, roles: [admin]}\n"),
 		FileName: "weir.yaml",
-		Flags:    []Setting{{"database.url", "postgres://weir:hush@db/weir", "--db"}},
+		Flags:    []Setting{{"database.url", "postgres://weir:hush@db/weir?password=hush&sslmode=require&sslpassword=hush", "--db"}},
 	})
 	var out strings.Builder
 	if err := e.Print(&out); err != nil {
@@ -96,7 +97,7 @@ func TestPrint_TellsOriginsAndNoSecrets(t *testing.T) {
 			t.Errorf("%q is printed", secret)
 		}
 	}
-	for _, want := range []string{"postgres://weir:xxxxx@db/weir # --db", "level: info # default", "# weir.yaml:3", "'***'"} {
+	for _, want := range []string{"postgres://weir:xxxxx@db/weir?password=xxxxx&sslmode=require&sslpassword=xxxxx # --db", "level: info # default", "# weir.yaml:3", "'***'"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}
@@ -125,6 +126,15 @@ func TestSchema_KnowsEverySetting(t *testing.T) {
 				t.Fatalf("%s: the schema does not know %s", path, name)
 			}
 			at = next
+		}
+	}
+}
+
+func TestURL_WhatIsNoAddressIsNotShown(t *testing.T) {
+	for _, text := range []string{"host=db password=hush", "postgres://a:hu%zzsh@db/x", "postgres://a:hush@db:port/x"} {
+		_, err := Load(Sources{Flags: []Setting{{"database.url", text, "--db"}}})
+		if shown := URL(text).String() + fmt.Sprint(err); strings.Contains(shown, "hu") {
+			t.Errorf("%s is shown as %s", text, shown)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	_ "embed"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -22,7 +23,7 @@ func Schema() []byte {
 func schemaOf(t reflect.Type) map[string]any {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
-		return map[string]any{"type": "string", "description": "a duration such as 500ms, 30s, 5m or 24h"}
+		return map[string]any{"type": "string"}
 	case t == reflect.TypeFor[Addresses]():
 		return map[string]any{"type": []string{"string", "array"}, "items": map[string]any{"type": "string"}}
 	}
@@ -57,7 +58,37 @@ func fieldsOf(t reflect.Type, properties map[string]any) {
 		case options == "inline":
 			fieldsOf(f.Type, properties)
 		case name != "" && name != "-":
-			properties[name] = schemaOf(f.Type)
+			of := schemaOf(f.Type)
+			key := t.String() + "." + name
+			if text := descriptions[key]; text != "" {
+				if f.Type == reflect.TypeFor[time.Duration]() {
+					text += " A duration such as 500ms, 30s, 5m or 24h."
+				}
+				of["description"] = text
+			}
+			if list := enums[key]; list != nil {
+				of["enum"] = list
+			}
+			properties[name] = of
 		}
 	}
 }
+
+// enums are the values of settings that take only some.
+var enums = map[string][]string{
+	"config.Config.profile": {ProfileAuto, ProfileServiceNow},
+	"server.Log.level":      {"debug", "info", "warn", "error"},
+	"server.Log.format":     {"text", "json"},
+	"server.Log.requests":   {"all", "slow", "none"},
+}
+
+//go:embed descriptions.json
+var described []byte
+
+// descriptions say what each setting means, by type and name: what the source says about its field.
+var descriptions = func() (all map[string]string) {
+	if err := json.Unmarshal(described, &all); err != nil {
+		panic("config: descriptions: " + err.Error())
+	}
+	return all
+}()

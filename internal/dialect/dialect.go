@@ -7,12 +7,17 @@ package dialect
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"weir/internal/catalog"
 	"weir/internal/record"
 	"weir/internal/wire"
 )
+
+// ErrBody marks errors in a body as such, one that is no text of its format or cannot be unpacked, as opposed to values in
+// it that do not fit. It is the cause of a [record.Error].
+var ErrBody = errors.New("body cannot be read")
 
 // Call is one request as a dialect sees it: alone on its connection, or one part of a batch.
 type Call struct {
@@ -28,7 +33,9 @@ type Call struct {
 
 // Exchange is one decoded call: its ops, and the function that turns their outcomes into the answer.
 type Exchange struct {
-	Ops     []record.Op // Actor, group and op indexes count from 0 within the exchange; the join shifts them
+	// Ops run for the caller, or as weir itself where Op.Actor is AsWeir. Group and op indexes count from 0 within the
+	// exchange; the join shifts them.
+	Ops     []record.Op
 	Ordered bool
 	Token   string // idempotency key of the caller for all writes of the exchange, "" for none
 	// Reply writes the answer. out[i] is what became of Ops[i]. It must be able to run after any outcomes, failed ones

@@ -325,7 +325,7 @@ func (r *run) unit(ctx context.Context, list []int, ordered bool) {
 	for _, i := range list {
 		n += len(r.work[i].exchange.Ops)
 	}
-	u := record.Unit{Version: r.Snapshot.Version, Ops: make([]record.Op, 0, n), Actors: []record.Actor{r.outer.Actor}, Ordered: ordered, Parallel: r.Config.Parallel}
+	u := record.Unit{Version: r.Snapshot.Version, Ops: make([]record.Op, 0, n), Ordered: ordered, Parallel: r.Config.Parallel}
 	if r.Serial {
 		u.Parallel = 1
 	}
@@ -340,6 +340,7 @@ func (r *run) unit(ctx context.Context, list []int, ordered bool) {
 		u.Ops = append(u.Ops, e.Ops...)
 		groups = shift(u.Ops[first:], first, groups, key)
 	}
+	u.Actors = actors(r.outer.Actor, u.Ops)
 	at := time.Since(r.begin)
 	// The least budget is not 0, which would mean that there is none.
 	u.Budget = max(r.Config.Time-at, time.Nanosecond)

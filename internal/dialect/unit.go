@@ -17,5 +17,19 @@ func UnitOf(snap *catalog.Snapshot, c *Call, ex *Exchange) *record.Unit {
 			}
 		}
 	}
-	return &record.Unit{Version: snap.Version, Ops: ex.Ops, Actors: []record.Actor{c.Actor}, Ordered: ex.Ordered}
+	return &record.Unit{Version: snap.Version, Ops: ex.Ops, Actors: actors(c.Actor, ex.Ops), Ordered: ex.Ordered}
+}
+
+// AsWeir is the Actor of an op that runs as weir itself, without access rules. A dialect uses it only to read what
+// belongs to a record that the same exchange reads as the caller, and shows nothing of it if that fails.
+const AsWeir = 1
+
+// actors are the actors of a unit of ops: the caller, then weir itself if an op asks for it.
+func actors(caller record.Actor, ops []record.Op) []record.Actor {
+	for i := range ops {
+		if ops[i].Actor == AsWeir {
+			return []record.Actor{caller, {System: true}}
+		}
+	}
+	return []record.Actor{caller}
 }

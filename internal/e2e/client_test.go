@@ -114,8 +114,8 @@ func TestClient_BodyThatNeverEndsIsCutOff(t *testing.T) {
 	}
 }
 
-// TestClient_SlowReaderHoldsNoSlot asks for long answers and does not read them.
-func TestClient_SlowReaderHoldsNoSlot(t *testing.T) {
+// TestClient_SlowReaderStopsNobody asks for long answers and does not read them: the others are served, and those who read nothing are left.
+func TestClient_SlowReaderStopsNobody(t *testing.T) {
 	onEach(t, func(t *testing.T, kind string) {
 		w := narrow(t, kind, "--set", "limits.write_time=2s")
 		for range 6 {
@@ -194,53 +194,66 @@ func TestFlood_ThousandConnections(t *testing.T) {
 	})
 }
 
-// TestFlood_BodiesStayWithinTheBudget sends 200 bodies at once that together are many times the byte budget.
+// TestFlood_BodiesStayWithinTheBudget sends 200 bodies at once that together are many times the byte budget, and whose length is
+// known before, or not known, or not that of what they become.
 func TestFlood_BodiesStayWithinTheBudget(t *testing.T) {
 	const budget, size = 32 << 20, 4 << 20
-	w := serve(t, demoData(t, "sqlite"), "--set", fmt.Sprintf("gate.bytes.limit=%d", budget), "--set", "gate.bytes.wait=2s")
-	w.get("/api/now/table/incident?sysparm_limit=1", nil)
-	before := w.forget()
 	// A body that is refused after it was read: nothing of it is kept.
-	body := `{"state":"open","description":"` + strings.Repeat("x", size-40) + `"}`
-	var mu sync.Mutex
-	got := map[int]int{}
-	var clients sync.WaitGroup
-	for range 200 {
-		clients.Go(func() {
-			c, err := net.Dial("tcp", w.addr)
-			if err != nil {
-				t.Error(err)
-				return
+	plain := `{"state":"open","description":"` + strings.Repeat("x", size-40) + `"}`
+	small := string(zipped(plain))
+	for _, way := range []struct{ name, header, body string }{
+		{"Announced", fmt.Sprintf("Content-Length: %d", len(plain)), plain},
+		{"Chunked", "Transfer-Encoding: chunked", fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(plain), plain)},
+		{"Zipped", fmt.Sprintf("Content-Encoding: gzip\r\nContent-Length: %d", len(small)), small},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			w := serve(t, demoData(t, "sqlite"), "--set", fmt.Sprintf("gate.bytes.limit=%d", budget), "--set", "gate.bytes.wait=2s")
+			w.get("/api/now/table/incident?sysparm_limit=1", nil)
+			before := w.forget()
+			var mu sync.Mutex
+			got := map[int]int{}
+			var clients sync.WaitGroup
+			for range 200 {
+				clients.Go(func() {
+					c, err := net.Dial("tcp", w.addr)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer c.Close()
+					io.WriteString(c, head("POST", createPath, asJSON, "Connection: close", way.header))
+					go io.WriteString(c, way.body) // an answer may come before all of it is taken
+					a, err := read(c, startLimit)
+					mu.Lock()
+					defer mu.Unlock()
+					if err != nil {
+						got[0]++ // refused early and closed: the reset overtook the answer
+						return
+					}
+					got[a.status]++
+					switch {
+					case a.status >= 500 && a.status != http.StatusServiceUnavailable:
+						t.Errorf("%d %.300s", a.status, a.body)
+					case a.status >= 400:
+						if err := envelope(a); err != nil {
+							t.Error(err)
+						}
+					}
+				})
 			}
-			defer c.Close()
-			io.WriteString(c, head("POST", createPath, asJSON, "Connection: close", fmt.Sprintf("Content-Length: %d", len(body))))
-			go io.WriteString(c, body) // an answer may come before all of it is taken
-			a, err := read(c, startLimit)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				got[0]++ // refused early and closed: the reset overtook the answer
-				return
+			clients.Wait()
+			most := w.memory("VmHWM")
+			t.Logf("answers %v, resident memory %d MiB, at most %d MiB, budget %d MiB", got, before>>20, most>>20, budget>>20)
+			if got[http.StatusBadRequest] == 0 {
+				t.Error("not one body was read to its end")
 			}
-			got[a.status]++
-			switch {
-			case a.status >= 500 && a.status != http.StatusServiceUnavailable:
-				t.Errorf("%d %.300s", a.status, a.body)
-			case a.status >= 400:
-				if err := envelope(a); err != nil {
-					t.Error(err)
-				}
+			// The budget, 48 MiB that limits.memory leaves for all else (of which an idle server uses half), and what the collector is late by.
+			if grown, limit := most-before, int64(budget+48<<20); grown > limit {
+				t.Errorf("resident memory grew by %d MiB, which is more than %d", grown>>20, limit>>20)
 			}
+			w.answersAll()
 		})
 	}
-	clients.Wait()
-	most := w.memory("VmHWM")
-	t.Logf("answers %v, resident memory %d MiB, at most %d MiB, budget %d MiB", got, before>>20, most>>20, budget>>20)
-	// The collector lets garbage stand as long as it is no more than what lives, so twice the budget, and some for all else.
-	if grown, limit := most-before, int64(2*budget+64<<20); grown > limit {
-		t.Errorf("resident memory grew by %d MiB, which is more than %d", grown>>20, limit>>20)
-	}
-	w.answersAll()
 }
 
 // TestFlood_GzipBombIsRefused sends small bodies that become large.
@@ -268,7 +281,7 @@ func TestFlood_GzipBombIsRefused(t *testing.T) {
 	clients.Wait()
 	most := w.memory("VmHWM")
 	t.Logf("resident memory %d MiB, at most %d MiB", before>>20, most>>20)
-	if grown, limit := most-before, int64(2*32<<20+64<<20); grown > limit {
+	if grown, limit := most-before, int64(32<<20+48<<20); grown > limit {
 		t.Errorf("resident memory grew by %d MiB, which is more than %d", grown>>20, limit>>20)
 	}
 	w.answersAll()

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// database is an empty database, or one with the demo in it, that belongs to one test.
+// database is one that belongs to one test.
 type database struct {
 	kind string // "sqlite" or "postgres"
 	url  string // for --db
@@ -40,15 +40,6 @@ func postgresURL(t *testing.T) string {
 
 func mustHavePostgres() bool {
 	return os.Getenv("CI") == "true" || os.Getenv("WEIR_TEST_REQUIRE_POSTGRES") == "1"
-}
-
-// empty is a database with nothing in it.
-func empty(t *testing.T, kind string) database {
-	t.Helper()
-	if kind == "sqlite" {
-		return database{kind, "sqlite:" + filepath.Join(t.TempDir(), "weir.db")}
-	}
-	return database{kind, newPostgres(t, postgresURL(t), "")}
 }
 
 // demoData is a database that has the demo project, copied from one that was filled once.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -8,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // ledger is what clients sent and what they were told became of it. Every record carries a name of its own in correlation_id.
@@ -55,12 +58,41 @@ const createPath = "/api/now/table/incident?sysparm_fields=number,sys_id,correla
 
 // create sends one create. It returns false when the connection broke.
 func (l *ledger) create(w *weir, name string, may ...int) bool {
-	l.will(name)
-	a, err := w.do(request{method: http.MethodPost, path: createPath, body: incidentOf(name)})
-	if err != nil {
-		return false // killed before, while or after: nobody knows
+	return l.send(w, []string{name}, nil, may...)
+}
+
+// send sends one create, or several as a batch, with header fields. It returns false when the connection broke: killed before, while or
+// after, nobody knows.
+func (l *ledger) send(w *weir, names []string, header map[string]string, may ...int) bool {
+	l.will(names...)
+	r := request{method: http.MethodPost, path: createPath, body: incidentOf(names[0]), header: header}
+	if len(names) > 1 {
+		items := make([]item, len(names))
+		for i, n := range names {
+			items[i] = item{n, http.MethodPost, createPath, incidentOf(n)}
+		}
+		r.path, r.body = "/api/now/batch", batch(items...)
 	}
-	l.answered(name, a.status, a.body, may)
+	a, err := w.do(r)
+	if err != nil {
+		return false
+	}
+	if len(names) == 1 || a.status != http.StatusOK {
+		l.answered(names[0], a.status, a.body, may)
+		return true
+	}
+	var b batchAnswer
+	if err := json.Unmarshal([]byte(a.body), &b); err != nil || len(b.Serviced)+len(b.Unserviced) != len(names) {
+		l.strange("a batch of %d answered %.300s (%v)", len(names), a.body, err)
+		return true
+	}
+	for _, it := range b.Serviced {
+		body, err := base64.StdEncoding.DecodeString(it.Body)
+		if err != nil {
+			l.strange("item %s: %v", it.ID, err)
+		}
+		l.answered(it.ID, it.Status, string(body), may)
+	}
 	return true
 }
 
@@ -81,32 +113,6 @@ func (l *ledger) answered(name string, status int, body string, may []int) {
 		}
 	}
 	l.strange("create %s answered %d %.300s", name, status, body)
-}
-
-// createMany sends creates as one batch.
-func (l *ledger) createMany(t testing.TB, w *weir, names []string, may ...int) bool {
-	l.will(names...)
-	items := make([]item, len(names))
-	for i, n := range names {
-		items[i] = item{n, http.MethodPost, createPath, incidentOf(n)}
-	}
-	a, err := w.do(request{method: http.MethodPost, path: "/api/now/batch", body: batch(items...)})
-	if err != nil {
-		return false
-	}
-	if a.status != http.StatusOK {
-		l.answered(names[0], a.status, a.body, may)
-		return true
-	}
-	var b batchAnswer
-	if err := json.Unmarshal([]byte(a.body), &b); err != nil || len(b.Serviced)+len(b.Unserviced) != len(names) {
-		l.strange("a batch of %d answered %.300s (%v)", len(names), a.body, err)
-		return true
-	}
-	for _, it := range b.Serviced {
-		l.answered(it.ID, it.Status, it.text(t), may)
-	}
-	return true
 }
 
 // audit compares the ledger with what is stored: all that was acknowledged is there exactly once as it was acknowledged, nothing is
@@ -148,23 +154,32 @@ func (l *ledger) audit(t *testing.T, w *weir) {
 			t.Errorf("%s was acknowledged as %v and is stored as %v", name, told, is)
 		}
 	}
+	// Each record has the one journal entry that was sent with it, and no entry is without its record.
+	notes := map[string][]string{}
+	for _, r := range w.rows("sys_journal_field", "name=incident^element=work_notes^valueSTARTSWITHnote of e2e-", "element_id,value") {
+		notes[r["element_id"]] = append(notes[r["element_id"]], r["value"])
+	}
 	var shown struct{ Result []row }
 	w.get("/api/now/table/incident?sysparm_display_value=true&sysparm_exclude_reference_link=true&sysparm_limit=1000000"+
-		"&sysparm_query=correlation_idSTARTSWITHe2e-&sysparm_fields=number,correlation_id,priority,state,opened_by,sys_created_by,work_notes", &shown)
+		"&sysparm_query=correlation_idSTARTSWITHe2e-&sysparm_fields=sys_id,number,correlation_id,priority,state,opened_by,sys_created_by", &shown)
 	for _, r := range shown.Result {
 		if r["number"] == "" || r["priority"] != "1 - Critical" || r["state"] != "New" || r["opened_by"] != "System Administrator" || r["sys_created_by"] != "admin" {
 			t.Errorf("half written: %v", r)
 		}
-		if strings.Count(r["work_notes"], "note of "+r["correlation_id"]) != 1 {
-			t.Errorf("%s has the journal %q", r["correlation_id"], r["work_notes"])
+		if diff := cmp.Diff([]string{"note of " + r["correlation_id"]}, notes[r["sys_id"]]); diff != "" {
+			t.Errorf("the journal of %s (-want +got):\n%s", r["correlation_id"], diff)
 		}
+		delete(notes, r["sys_id"])
+	}
+	for id, entries := range notes {
+		t.Errorf("journal entries %q belong to no record (%s)", entries, id)
 	}
 	t.Logf("%d sent, %d acknowledged, %d stored", len(l.sent), len(l.acked), len(found))
 }
 
 // load runs many clients that create singly and some that create in batches, until stop is closed or the connection breaks. With
 // statuses that creates may answer besides 201, the server is one that stays up.
-func (l *ledger) load(t testing.TB, w *weir, round, singles, batches int, stop <-chan struct{}, may ...int) (wait func()) {
+func (l *ledger) load(w *weir, round, singles, batches int, stop <-chan struct{}, may ...int) (wait func()) {
 	var clients sync.WaitGroup
 	stopped := func() bool {
 		select {
@@ -196,7 +211,7 @@ func (l *ledger) load(t testing.TB, w *weir, round, singles, batches int, stop <
 				for k := range names {
 					names[k] = fmt.Sprintf("e2e-%d-b%d-%d-%d", round, c, i, k)
 				}
-				if !l.createMany(t, w, names, may...) {
+				if !l.send(w, names, nil, may...) {
 					broken()
 					return
 				}
@@ -214,7 +229,7 @@ func TestKill_LosesNothingAcknowledged(t *testing.T) {
 		for round := range 3 {
 			before := l.acknowledged()
 			stop := make(chan struct{})
-			wait := l.load(t, w, round, 24, 3, stop)
+			wait := l.load(w, round, 24, 3, stop)
 			w.until("acknowledged creates", startLimit, func() bool { return l.acknowledged() >= before+200*(round+1) })
 			w.kill()
 			close(stop)

@@ -30,7 +30,6 @@ func run(m *testing.M) int {
 	if binary = os.Getenv("WEIR_TEST_BINARY"); binary == "" {
 		binary = filepath.Join(dir, "weir")
 		build := exec.Command("go", "build", "-o", binary, "weir/cmd/weir")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 			return 1

@@ -40,7 +40,7 @@ func TestNodes_NeverGiveANumberTwice(t *testing.T) {
 						for k := range names {
 							names[k] = fmt.Sprintf("e2e-%d-%d-%d-%d", n, c, i, k)
 						}
-						l.createMany(t, w, names)
+						l.send(w, names, nil)
 					}
 				})
 			}

@@ -22,7 +22,7 @@ func TestPostgresRestart_ErrorsAreHonestAndPass(t *testing.T) {
 	for round, mode := range []string{"fast", "immediate"} {
 		before := l.acknowledged()
 		stop := make(chan struct{})
-		wait := l.load(t, w, round, 12, 2, stop, http.StatusServiceUnavailable, http.StatusRequestTimeout, http.StatusTooManyRequests)
+		wait := l.load(w, round, 12, 2, stop, http.StatusServiceUnavailable, http.StatusRequestTimeout, http.StatusTooManyRequests)
 		reads := w.readers(l, 4, stop)
 		w.until("acknowledged creates", startLimit, func() bool { return l.acknowledged() >= before+300 })
 

@@ -3,6 +3,8 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -65,6 +67,49 @@ func TestIdempotencyKey_RepeatAfterKillGivesTheStoredOutcome(t *testing.T) {
 		}
 		if a := single("beth.anglin", "key-1", "e2e-beth"); a.status != http.StatusCreated {
 			t.Errorf("the same key of another user: %d %s", a.status, a.body)
+		}
+	})
+}
+
+// TestIdempotencyKey_RetriedUntilAcknowledgedIsStoredOnce is what keys are for: clients whose connection broke in a kill do not know
+// what became of their create, or of their batch, and send it again with its key. At the end all is acknowledged, and all is there once.
+func TestIdempotencyKey_RetriedUntilAcknowledgedIsStoredOnce(t *testing.T) {
+	onEach(t, func(t *testing.T, kind string) {
+		w := serve(t, demoData(t, kind))
+		l := newLedger()
+		restarted := make(chan struct{})
+		var enough atomic.Bool // nobody begins anything new
+		var clients sync.WaitGroup
+		for c := range 20 {
+			clients.Go(func() {
+				for i := 0; !enough.Load(); i++ {
+					names := []string{fmt.Sprintf("e2e-%d-%d", c, i)}
+					if c < 4 { // batches
+						for k := range 9 {
+							names = append(names, fmt.Sprintf("e2e-%d-%d-%d", c, i, k))
+						}
+					}
+					key := map[string]string{"Idempotency-Key": "key of " + names[0]}
+					if !l.send(w, names, key) {
+						<-restarted
+						if !l.send(w, names, key) {
+							l.strange("%s: the restarted server broke the connection", names[0])
+						}
+						return
+					}
+				}
+			})
+		}
+		w.until("acknowledged creates", startLimit, func() bool { return l.acknowledged() >= 300 })
+		w.kill()
+		enough.Store(true)
+		client.CloseIdleConnections()
+		w.again()
+		close(restarted)
+		clients.Wait()
+		l.audit(t, w)
+		if sent, acked := len(l.sent), l.acknowledged(); sent != acked {
+			t.Errorf("%d of %d creates were acknowledged in the end", acked, sent)
 		}
 	})
 }

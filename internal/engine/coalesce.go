@@ -162,6 +162,10 @@ func (g *gatherer) fly(key lineKey, batch []*single) {
 		defer cancel()
 		ctx = short
 	}
+	if len(batch) > 1 {
+		g.e.count.coalesced.Add(int64(len(batch)))
+		g.e.count.gathered.Add(1)
+	}
 	began := time.Now()
 	out, lost := g.e.guarded(ctx, key.snap, u)
 	for i, s := range batch {

@@ -96,6 +96,9 @@ func TestCoalesce_SinglesThatArriveTogetherShareACommit(t *testing.T) {
 		if got := c.commits.Load(); got != 2 {
 			t.Errorf("%d commits, not 2", got)
 		}
+		if c := b.e.Counters(); c["weir_engine_coalesced_ops_total"] != n || c["weir_engine_coalesced_units_total"] != 1 {
+			t.Errorf("counters: %v", c)
+		}
 	})
 }
 

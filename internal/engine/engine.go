@@ -34,6 +34,7 @@ type Engine struct {
 	numbers numbers
 	gather  gatherer
 	trim    trimmer
+	count   counters
 
 	background sync.WaitGroup
 }
@@ -112,9 +113,14 @@ func (e *Engine) Stream(ctx context.Context, snap *catalog.Snapshot, u *record.U
 	t := &x.tasks[0]
 	if err := x.ready(t); err != nil {
 		x.settle(t, err)
-	} else if err := x.list(ctx, e.store, t, true); err != nil {
+		return x.out[0]
+	}
+	defer x.rec.Enter(telemetry.App)()
+	e.count.set(1)
+	if err := x.list(ctx, e.store, t, true); err != nil {
 		x.settle(t, err)
 	}
+	x.out[0].Rows = x.stream(x.out[0].Rows)
 	return x.out[0]
 }
 
@@ -159,6 +165,7 @@ type unit struct {
 // begin prepares a unit.
 func (e *Engine) begin(ctx context.Context, snap *catalog.Snapshot, u *record.Unit) *unit {
 	n := len(u.Ops)
+	e.count.units.Add(1)
 	x := &unit{
 		e: e, snap: snap, m: e.models.of(snap), u: u, rec: telemetry.From(ctx), now: e.opt.Now().UTC().Truncate(time.Second),
 		began: time.Now(), out: make([]record.Outcome, n), stopped: -1, alone: n == 1,
@@ -424,6 +431,9 @@ func (x *unit) settle(t *task, err *record.Error) {
 // measure adds what running tasks together took to their statistics.
 func (x *unit) measure(tasks []*task, start time.Time, sql time.Duration, statements int) {
 	end := time.Since(x.began)
+	if statements > 0 {
+		x.e.count.set(len(tasks))
+	}
 	for _, t := range tasks {
 		s := &t.out.Stat
 		if s.SetOps == 0 {

@@ -25,6 +25,7 @@ func (w *writer) halve(ctx context.Context, atoms []*atom) error {
 		}
 	}
 	w.splits++
+	w.x.e.count.splits.Add(1)
 	for i, part := range parts {
 		if len(part) == 1 && w.splits > w.x.e.opt.Splits {
 			if err := w.halve(ctx, part); err != nil {

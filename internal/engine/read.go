@@ -119,6 +119,7 @@ func (x *unit) invoke(ctx context.Context, t *task) {
 		return
 	}
 	start := time.Now()
+	x.e.count.invocations.Add(1)
 	result, err := x.e.opt.Invoker.Invoke(ctx, x.snap, t.who.actor, t.op.Invoke)
 	t.out.Result = result
 	x.measure([]*task{t}, start, 0, 0)

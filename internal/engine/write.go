@@ -29,10 +29,12 @@ func (x *unit) write(ctx context.Context, atoms []*atom) {
 		case err == nil:
 			return
 		case errors.Is(err, errShort):
+			x.e.count.redrawn.Add(1)
 			continue
 		case err.again && tries < x.e.opt.Retries && ctx.Err() == nil:
 			// A deadlock or a serialization failure. Nobody has been told anything yet.
 			tries++
+			x.e.count.retries.Add(1)
 			continue
 		case err.err.Kind == record.Internal && len(atoms) > 1 && !err.committing:
 			// The database has given up the transaction for a reason we do not know; it need not be everybody's.

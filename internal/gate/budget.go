@@ -130,13 +130,41 @@ func (h *Hold) Grow(n int64) error {
 	if h.state != held {
 		return fmt.Errorf("grow by %d bytes: the hold is released", n)
 	}
-	if n = max(n, 0); n > b.cfg.Limit-b.used {
+	n = max(n, 0)
+	if h.size > b.cfg.Limit-n {
+		return b.reject(h.size + n) // never, however long anybody waits
+	}
+	if n > b.cfg.Limit-b.used {
 		return b.reject(n)
 	}
 	h.size += n
 	b.used += n
 	b.maxUsed = max(b.maxUsed, b.used)
 	return nil
+}
+
+// Take counts n bytes that are there already, even beyond the limit: those who come later wait until they are given back.
+func (b *Budget) Take(n int64) *Hold {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	h := &Hold{budget: b, size: max(n, 0)}
+	b.grant(h)
+	return h
+}
+
+// Resize makes the hold n bytes, even beyond the limit: for what is there already, and took the place of what was held before.
+func (h *Hold) Resize(n int64) {
+	b := h.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if h.state != held {
+		return
+	}
+	n = max(n, 0)
+	b.used += n - h.size
+	h.size = n
+	b.maxUsed = max(b.maxUsed, b.used)
+	b.wake()
 }
 
 // Shrink gives back n bytes, at most all of them.

@@ -98,13 +98,15 @@ func TestBudget_WaitEndsAtItsLimitOrWithItsContext(t *testing.T) {
 
 func TestHold_GrowsAtOnceOrNotAtAll(t *testing.T) {
 	b := testBudget(100, 2)
-	h := mustReserve(t, b, 60)
+	other := mustReserve(t, b, 10)
+	defer other.Release()
+	h := mustReserve(t, b, 50)
 	if err := h.Grow(40); err != nil {
 		t.Fatal(err)
 	}
 	wantBudgetError(t, h.Grow(1), false, "byte budget: 1 bytes wanted, 100 of 100 held, 0 of 2 waiting; see gate.bytes.limit")
 	h.Shrink(1000)
-	if h.Size() != 0 || b.Stats().Used != 0 {
+	if h.Size() != 0 || b.Stats().Used != 10 {
 		t.Errorf("size %d, used %d after giving all back", h.Size(), b.Stats().Used)
 	}
 	h.Release()
@@ -112,6 +114,40 @@ func TestHold_GrowsAtOnceOrNotAtAll(t *testing.T) {
 		t.Error("a released hold grew")
 	}
 	(*Hold)(nil).Release()
+}
+
+func TestHold_GrowingBeyondTheWholeBudgetIsTooLarge(t *testing.T) {
+	h := mustReserve(t, testBudget(100, 2), 60)
+	wantBudgetError(t, h.Grow(41), true, "byte budget: 101 bytes wanted, more than all 100; see gate.bytes.limit")
+}
+
+func TestBudget_WhatIsThereAlreadyCountsBeyondTheLimitAndOthersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := testBudget(100, 2)
+		answer := b.Take(150)
+		body := mustReserve(t, b, 0)
+		body.Resize(20)
+		granted := make(chan *Hold)
+		go func() {
+			h, err := b.Reserve(t.Context(), 10)
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- h
+		}()
+		synctest.Wait()
+		if s := b.Stats(); s.Used != 170 || s.MaxUsed != 170 || s.Waiting != 1 {
+			t.Errorf("%+v", s)
+		}
+		answer.Resize(70)
+		(<-granted).Release()
+		answer.Release()
+		body.Release()
+		body.Resize(50) // released: nothing
+		if s := b.Stats(); s.Used != 0 {
+			t.Errorf("%d bytes are left", s.Used)
+		}
+	})
 }
 
 func TestBudget_ShrinkingRefusesWhatCanNeverFit(t *testing.T) {

@@ -74,7 +74,7 @@ const attempts = 10
 var errMoved = errors.New("another node applied definitions meanwhile")
 
 // Apply brings the database to what p says: stored tables, then data that was never loaded, then the definitions under a
-// new version, of which all nodes are told. All faults of the definitions are found before anything is changed, and a
+// new version, of which all nodes are told. All faults of the definitions are found before anything is changed and are one Invalid error; a
 // fault in a data file leaves no record of that file. When the definitions are those that are applied already, only data
 // that is missing is loaded. Changes that would lose something are an Invalid error that lists them, unless allowed.
 //
@@ -118,13 +118,13 @@ func (a *application) run(ctx context.Context) error {
 		version++
 	}
 	snap, err := a.project.Build(version)
-	if err != nil {
-		return err
-	}
-	if a.Check != nil {
-		if err := a.Check(snap); err != nil {
-			return a.project.locate(err)
+	if err == nil && a.Check != nil {
+		if err = a.Check(snap); err != nil {
+			err = a.project.locate(err)
 		}
+	}
+	if err != nil {
+		return record.Errorf(record.Invalid, "", "%s", err.Error())
 	}
 	a.report.Snapshot = snap
 	if a.report.Changed {

@@ -24,6 +24,11 @@ type Config struct {
 	//
 	// Defaults to 10 MiB.
 	MaxResult int `yaml:"max_result"`
+	// MaxMemory is how many bytes of memory a script may take: a call that would make a larger value fails, and a script is
+	// ended when the memory of the process grows by more while it computes. It is no exact account.
+	//
+	// Defaults to 256 MiB.
+	MaxMemory int `yaml:"max_memory"`
 	// MaxRows is how many records one query of a script may find; a query that finds more fails, unless it has a limit of its own.
 	//
 	// Defaults to 10,000.
@@ -49,6 +54,7 @@ func (c *Config) Defaults() {
 	}
 	set(&c.MaxDepth, 500)
 	set(&c.MaxResult, 10<<20)
+	set(&c.MaxMemory, 256<<20)
 	set(&c.MaxRows, 10_000)
 	set(&c.MaxLog, 100)
 }
@@ -61,6 +67,9 @@ func (c *Config) Validate() error {
 	}
 	if c.MaxSleep < 0 {
 		faults = append(faults, fmt.Errorf("script.max_sleep: %v is negative", c.MaxSleep))
+	}
+	if c.MaxMemory < 1<<20 {
+		faults = append(faults, fmt.Errorf("script.max_memory: %d is less than 1 MiB", c.MaxMemory))
 	}
 	for _, f := range []struct {
 		name string

@@ -15,7 +15,7 @@
 //	 "body":"text as it came","data":{…}}
 //
 // where values are the decoded query parameters in their order, body is "" if there was none, and data, if there, is the
-// body in a form other than JSON (XML) as the JSON that it means. The result is
+// body in a form other than JSON (XML, or JSON in single quotes) as the JSON that it means. The result is
 //
 //	{"status":200,"headers":[["Location","…"]],"type":"application/json","body":{…}}
 //	{"status":200,"headers":[],"type":"text/csv","stream":"text as it goes out"}

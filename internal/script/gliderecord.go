@@ -41,6 +41,10 @@ func (c *call) newGlideRecord(f goja.ConstructorCall) *goja.Object {
 
 // recordOf is a GlideRecord of table t.
 func (c *call) recordOf(t *catalog.Table) *glideRecord {
+	if !c.taught {
+		c.taught = true
+		c.teachStrings()
+	}
 	g := &glideRecord{query: query{c: c, table: t}, limit: -1}
 	for _, field := range t.Fields {
 		if readable(field, c.actor) {
@@ -76,19 +80,7 @@ func (g *glideRecord) Get(key string) goja.Value {
 	if f == nil {
 		return nil
 	}
-	return g.member(f)
-}
-
-// member is a field as scripts see it: a boolean for booleans, an element for references, else the value as text.
-func (g *glideRecord) member(f *catalog.Field) goja.Value {
-	v := g.value(f.Name)
-	switch {
-	case f.Type == record.TypeBoolean:
-		return g.c.vm.ToValue(v.Truth())
-	case f.Type == record.TypeReference:
-		return g.c.vm.NewDynamicObject(&element{g: g, f: f})
-	}
-	return g.c.vm.ToValue(v.Text())
+	return (&element{g: g, root: f, from: g.value(f.Name), f: f}).member()
 }
 
 // Set gives a field a value. What the table does not have is ignored, as on the platform.
@@ -336,21 +328,21 @@ func (g *glideRecord) fetch(f *catalog.Field, value string) goja.Value {
 // getValue is a value as text, booleans as "1" and "0"; null if it is empty. A path walks through references.
 func (g *glideRecord) getValue(f goja.FunctionCall) goja.Value {
 	name := text(f, 0)
-	if head, rest, walks := strings.Cut(name, "."); walks {
-		if ref := g.table.Field(head); ref != nil && ref.Type == record.TypeReference {
-			e := &element{g: g, f: ref}
-			v := e.Get(rest)
-			if v == nil {
-				return goja.Null()
-			}
-			return v
+	var def *catalog.Field
+	var v record.Value
+	if head, rest, walks := strings.Cut(name, "."); !walks {
+		if def = g.table.Field(name); def != nil {
+			v = g.value(name)
+		}
+	} else if ref := g.table.Field(head); ref != nil && ref.Type == record.TypeReference {
+		e := &element{g: g, root: ref, from: g.value(head), f: ref}
+		if def = e.target(rest); def != nil {
+			v = e.walked(rest)
 		}
 	}
-	def := g.table.Field(name)
 	if def == nil {
 		return goja.Null()
 	}
-	v := g.value(name)
 	switch {
 	case v.Empty():
 		return goja.Null()
@@ -386,7 +378,7 @@ func (g *glideRecord) display(f *catalog.Field) string {
 		}
 		s := v.Text()
 		if t, err := g.c.snap.Table(f.Reference); err == nil && t.Display != "" {
-			if row := g.referred(f, []string{t.Display}); row != nil {
+			if row := g.referred(f, v, []string{t.Display}); row != nil {
 				s = row[0].Text()
 			}
 		}
@@ -403,9 +395,8 @@ func (g *glideRecord) display(f *catalog.Field) string {
 	return s
 }
 
-// referred is the paths of the record that field f refers to; nil if there is none to see.
-func (g *glideRecord) referred(f *catalog.Field, paths []string) []record.Value {
-	v := g.value(f.Name)
+// referred is the paths of the record that field f refers to with v; nil if there is none to see.
+func (g *glideRecord) referred(f *catalog.Field, v record.Value, paths []string) []record.Value {
 	t, err := g.c.snap.Table(f.Reference)
 	if err != nil || v.Empty() || len(t.Key) != 1 {
 		return nil
@@ -515,71 +506,3 @@ func (g *glideRecord) all(op func(key []record.Value) record.Op) {
 		}
 	}
 }
-
-// element is a reference field as an object: its text is the key, its members are the fields of the record referred to.
-type element struct {
-	g *glideRecord
-	f *catalog.Field
-}
-
-// Get is a method or a field of the record referred to.
-func (e *element) Get(key string) goja.Value {
-	vm := e.g.c.vm
-	say := func(f func() string) goja.Value {
-		return vm.ToValue(func(goja.FunctionCall) goja.Value { return vm.ToValue(f()) })
-	}
-	switch key {
-	case "toString", "valueOf", "toJSON", "getValue":
-		return say(func() string { return e.g.value(e.f.Name).Text() })
-	case "getDisplayValue":
-		return say(func() string { return e.g.display(e.f) })
-	case "getName":
-		return say(func() string { return e.f.Name })
-	case "getReferenceTable":
-		return say(func() string { return e.f.Reference })
-	case "nil":
-		return vm.ToValue(func(goja.FunctionCall) goja.Value { return vm.ToValue(e.g.value(e.f.Name).Empty()) })
-	case "getRefRecord":
-		return vm.ToValue(func(goja.FunctionCall) goja.Value {
-			t, err := e.g.c.snap.Table(e.f.Reference)
-			if err != nil {
-				e.g.c.throw(err)
-			}
-			ref := e.g.c.recordOf(t)
-			if k := t.SingleKey(); k != nil {
-				ref.fetch(k, e.g.value(e.f.Name).Text())
-			}
-			return ref.object
-		})
-	}
-	t, err := e.g.c.snap.Table(e.f.Reference)
-	if err != nil {
-		return nil
-	}
-	if _, err := e.g.c.snap.Resolve(t, key); err != nil {
-		return nil
-	}
-	if row := e.g.referred(e.f, []string{key}); row != nil {
-		return vm.ToValue(row[0].Text())
-	}
-	return vm.ToValue("")
-}
-
-// Set refuses: the record referred to is changed through a GlideRecord of its own.
-func (e *element) Set(string, goja.Value) bool { return false }
-
-// Has reports whether there is such a member, without reading it.
-func (e *element) Has(key string) bool {
-	switch key {
-	case "toString", "valueOf", "toJSON", "getValue", "getDisplayValue", "getName", "getReferenceTable", "nil", "getRefRecord":
-		return true
-	}
-	t, err := e.g.c.snap.Table(e.f.Reference)
-	return err == nil && t.Field(key) != nil
-}
-
-// Delete refuses.
-func (e *element) Delete(string) bool { return false }
-
-// Keys is empty.
-func (e *element) Keys() []string { return nil }

@@ -104,6 +104,8 @@ func ago(back func(t time.Time, n int) time.Time) func(*call, goja.FunctionCall)
 // sleep waits, at most as long as settings allow and the call may last.
 func (c *call) sleep(f goja.FunctionCall) goja.Value {
 	d := time.Duration(min(max(f.Argument(0).ToInteger(), 0), c.r.opt.Config.MaxSleep.Milliseconds())) * time.Millisecond
+	c.sleeping.Store(true)
+	defer c.sleeping.Store(false)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

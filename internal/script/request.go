@@ -250,11 +250,17 @@ func (o *bodyObject) data() goja.Value {
 	return v
 }
 
-// entry is element i of a body that is an array, or the body itself as element 0; undefined beyond the end.
+// entry is element i of a body that is an array or, in XML, a root with elements of one name that hold others. Any other
+// body is itself its element 0. Beyond the end it is undefined.
 func (o *bodyObject) entry(i int) goja.Value {
 	body, ok := o.data().(*goja.Object)
 	if !ok {
 		return goja.Undefined()
+	}
+	if names := body.Keys(); len(names) == 1 && strings.HasPrefix(strings.TrimSpace(o.c.request.body), "<") {
+		if inner, ok := body.Get(names[0]).(*goja.Object); ok {
+			body = inner
+		}
 	}
 	if body.ClassName() != "Array" {
 		if i == 0 {

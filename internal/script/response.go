@@ -155,6 +155,9 @@ func (c *call) finish(value goja.Value, err error) ([]byte, *record.Error) {
 	}
 	if body != nil && !goja.IsUndefined(body) {
 		v, err := c.json("stringify", body)
+		if c.isGreedy(err) {
+			return nil, c.greedy()
+		}
 		if isInterrupted(err) {
 			return nil, c.late()
 		}

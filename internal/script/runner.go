@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dop251/goja"
@@ -46,8 +47,9 @@ type Runner struct {
 
 // program is compiled code, good as long as its source is the endpoint's.
 type program struct {
-	source string
-	code   *goja.Program
+	source  string
+	code    *goja.Program
+	guarded bool // it runs with guards
 }
 
 // maxPrograms bounds the cache; endpoints are the operator's, so it is reached by renaming alone.
@@ -87,24 +89,25 @@ func compile(e *catalog.EndpointDef) (*goja.Program, error) {
 }
 
 // code is the compiled script of an endpoint. Two snapshots with the same source share it.
-func (r *Runner) code(e *catalog.Endpoint) (*goja.Program, error) {
+func (r *Runner) code(e *catalog.Endpoint) (program, error) {
 	r.mu.RLock()
 	p, ok := r.programs[e.Name]
 	r.mu.RUnlock()
 	if ok && p.source == e.Script {
-		return p.code, nil
+		return p, nil
 	}
 	code, err := compile(&e.EndpointDef)
 	if err != nil {
-		return nil, err
+		return program{}, err
 	}
+	p = program{e.Script, code, needsGuards(e.Script)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.programs) >= maxPrograms {
 		clear(r.programs)
 	}
-	r.programs[e.Name] = program{e.Script, code}
-	return code, nil
+	r.programs[e.Name] = p
+	return p, nil
 }
 
 // call is one script under way. It belongs to the goroutine that runs it.
@@ -120,6 +123,8 @@ type call struct {
 	response response
 	faults   map[*goja.Object]*fault // errors of sn_ws_err that the script made
 	lines    int                     // logged
+	taught   bool                    // strings have the methods of empty fields
+	sleeping atomic.Bool             // in gs.sleep
 }
 
 // errTime ends a script from outside.
@@ -134,7 +139,7 @@ func (r *Runner) Invoke(ctx context.Context, snap *catalog.Snapshot, actor *reco
 	if !allowed(e, actor) {
 		return nil, record.Errorf(record.Forbidden, "", "the endpoint needs one of the roles %s", strings.Join(e.Roles, ", "))
 	}
-	code, err := r.code(e)
+	program, err := r.code(e)
 	if err != nil {
 		return appendFailure(nil, 500, record.AsError(err).Msg, "the script of endpoint "+e.Name+" cannot be compiled"), nil
 	}
@@ -156,11 +161,20 @@ func (r *Runner) Invoke(ctx context.Context, snap *catalog.Snapshot, actor *reco
 	if err := c.request.read(inv.Args); err != nil {
 		return nil, record.Errorf(record.Internal, "", "internal error").Because(err)
 	}
+	if program.guarded {
+		if err := c.guard(); err != nil {
+			return nil, record.Errorf(record.Internal, "", "internal error").Because(err)
+		}
+	}
 	c.install()
 	stop := context.AfterFunc(ctx, func() { vm.Interrupt(errTime) })
 	defer stop()
-	value, err := c.run(code)
+	defer c.watch()()
+	value, err := c.run(program.code)
 	if isInterrupted(err) {
+		if c.isGreedy(err) {
+			return nil, c.greedy()
+		}
 		if errors.Is(outer.Err(), context.Canceled) {
 			return nil, record.Errorf(record.Canceled, "", "the caller went away").Because(outer.Err())
 		}
@@ -188,6 +202,12 @@ func allowed(e *catalog.Endpoint, actor *record.Actor) bool {
 func isInterrupted(err error) bool {
 	var i *goja.InterruptedError
 	return errors.As(err, &i)
+}
+
+// isGreedy reports whether it was for its memory that the script was ended.
+func (c *call) isGreedy(err error) bool {
+	var i *goja.InterruptedError
+	return errors.As(err, &i) && i.Value() == errMemory
 }
 
 // run runs the program. The interpreter is not ours, so what it panics with becomes an error of the script.

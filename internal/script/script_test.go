@@ -221,6 +221,39 @@ func TestScript_BoundsHold(t *testing.T) {
 	}
 }
 
+func TestScript_MemoryIsBounded(t *testing.T) {
+	// What one call of a built-in function would take is refused before it is taken, as an error that the script may catch.
+	small := Options{Config: Config{MaxMemory: 1 << 20}}
+	for _, source := range []string{
+		`"abc".repeat(1 << 28)`, `"a".padStart(1 << 30)`, `"a".padEnd(1 << 30, "xy")`, `new Array(4294967295).fill(1)`,
+		`new Array(1 << 28).join("abcdefgh")`, `new Array(1 << 10).join("abcdefgh".repeat(1 << 10))`,
+		`var n = "re"; "abc"[n + "peat"](1 << 28)`, `"abc"["repeat"](1 << 28)`, `"abc".\u0072epeat(1 << 28)`,
+		`Array.prototype.map.call({length: 9007199254740991}, String)`, `new Array(1 << 28).toString()`, `new Array(1 << 30).sort()`,
+	} {
+		got := invoke(t, small, noArgs, `try { `+source+`; "done" } catch (e) { String(e.message || e) }`)
+		if !strings.Contains(got, "script.max_memory") {
+			t.Errorf("%s: %.200s", source, got)
+		}
+	}
+	if got := invoke(t, small, noArgs, `[typeof ArrayBuffer, typeof Uint8Array, "ab".repeat(2), [3, 1, 2].sort().join("-"), "x".padStart(3, "."), [1, [2]].toString(), Object.keys([1]).length]`); got !=
+		`{"status":0,"headers":[],"body":["undefined","undefined","abab","1-2-3","..x","1,2",1]}` {
+		t.Error(got)
+	}
+	// What grows by and by is ended, and a script that sleeps meanwhile is not.
+	r := newRunner(Options{Config: Config{MaxMemory: 32 << 20, Time: 20 * time.Second}})
+	snap := snapshot(t, `var s = "x", all = []; while (true) { all.push(s + all.length); if (s.length < 100000) s += s }`, `gs.sleep(400); "slept"`)
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		if doc, err := r.Invoke(context.Background(), snap, abel, &record.Invocation{Endpoint: "e1", Args: []byte(noArgs)}); err != nil || !strings.Contains(string(doc), "slept") {
+			t.Errorf("the one that sleeps: %s %v", doc, err)
+		}
+	})
+	if _, err := r.Invoke(context.Background(), snap, abel, &record.Invocation{Endpoint: "e0", Args: []byte(noArgs)}); err == nil || err.Kind != record.TooLarge || !strings.Contains(err.Msg, "max_memory") {
+		t.Errorf("the one that grows: %v", err)
+	}
+	wait.Wait()
+}
+
 func TestScript_RolesAreAsked(t *testing.T) {
 	defs := catalog.Definitions{Endpoints: []catalog.EndpointDef{{Name: "e", Path: "/api/x/e", Roles: []string{"boss"}, Script: "1"}}}
 	snap, err := catalog.Build(1, defs)
@@ -326,6 +359,37 @@ func TestGlideRecord_ReadsAndWrites(t *testing.T) {
 		"list ticket", "update ticket key t0 priority=4", "update ticket key t1 priority=4", "list ticket", "delete ticket key t0", "delete ticket key t1")
 	f(`var r = new GlideRecord("ticket"); r.get("t0"); ({r: r.getTableName(), s: JSON.stringify(r).length > 10, secret: new GlideRecord("person").getValue("secret")})`,
 		`{"r":"ticket","s":true,"secret":null}`, "list ticket")
+}
+
+func TestGlideRecord_FieldsAreAskedLikeElements(t *testing.T) {
+	f := func(source, want string) {
+		t.Helper()
+		got := invoke(t, Options{Data: &shelf{answer: tickets}}, noArgs, `var r = new GlideRecord("ticket"); r.get("t0"); `+source)
+		if want = `{"status":0,"headers":[],"body":` + want + `}`; got != want {
+			t.Errorf("%s\n got %s\nwant %s", source, got, want)
+		}
+	}
+	f(`[r.priority.getDisplayValue(), r.priority.getValue(), r.priority == 1, r.priority < 2, r.priority + 1, r.number.getName(), r.number.nil()]`,
+		`["Critical","1",true,true,"11","number",false]`)
+	f(`[r.number.toLowerCase(), r.number.length, r.number.charAt(0), JSON.stringify({n: r.number}), r.caller.getDisplayValue(), r.caller.name.toUpperCase()]`,
+		`["n0",2,"N","{\"n\":\"N0\"}","Abel Tuter","ABEL TUTER"]`)
+	f(`[r.due.nil(), r.due.getDisplayValue(), r.due == "", r.due ? 1 : 2, "x".nil()]`, `[true,"",true,2,false]`)
+	f(`var keys = []; for (var k in "ab") keys.push(k); keys`, `["0","1"]`)
+}
+
+func TestScript_EntriesOfXMLAreTheElementsOfItsRoot(t *testing.T) {
+	for body, want := range map[string]string{
+		`"body":"<r><entry><a>1</a></entry><entry><a>2</a></entry></r>","data":{"entry":[{"a":"1"},{"a":"2"}]}`: `[{"a":"1"},{"a":"2"}]`,
+		`"body":"<r><entry><a>1</a></entry></r>","data":{"entry":{"a":"1"}}`:                                    `[{"a":"1"}]`,
+		`"body":"<r><a>1</a></r>","data":{"a":"1"}`:                                                             `[{"a":"1"}]`,
+		`"body":"{\"a\":{\"b\":1}}"`:                                                                            `[{"a":{"b":1}}]`,
+	} {
+		args := `{"method":"POST","url":"/api/x/e0","base":"https://h",` + body + `}`
+		got := invoke(t, Options{}, args, `var l = []; while (request.body.hasNext()) l.push(request.body.nextEntry()); l`)
+		if want = `{"status":0,"headers":[],"body":` + want + `}`; got != want {
+			t.Errorf("%s\n got %s\nwant %s", body, got, want)
+		}
+	}
 }
 
 func TestGlideRecord_ConditionsAreWordsOfTheWire(t *testing.T) {

@@ -128,13 +128,22 @@ func (v *Visit) send(a *wire.Answer) {
 	if a.Status != http.StatusNoContent && a.Status != http.StatusNotModified {
 		h["Content-Length"] = []string{strconv.Itoa(len(a.Body))}
 	}
-	if v.hold != nil {
-		// The answer counts too, but is never refused for it: what was asked for is done.
-		_ = v.hold.Grow(int64(len(a.Body)))
-	}
+	v.count(a)
 	v.w.WriteHeader(a.Status)
 	v.Recorder.Bytes.Add(int64(len(a.Body)))
 	v.push(a.Body)
+}
+
+// count makes the answer what is held for the client, in place of the request's body, which nobody needs any more. It is never refused
+// for its size: what was asked for is done, and those who come now wait for it to go.
+func (v *Visit) count(a *wire.Answer) {
+	v.call.Body = nil
+	switch n := int64(cap(a.Body)); {
+	case v.hold != nil:
+		v.hold.Resize(n)
+	case n > firstRead:
+		v.hold = v.s.o.Gate.Bytes.Take(n)
+	}
 }
 
 // flush is [wire.Answer.Flush] of a streamed answer.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"weir/internal/gate"
+	"weir/internal/dialect"
 	"weir/internal/record"
 )
 
@@ -35,8 +35,17 @@ func (v *Visit) body(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What is announced is reserved, waiting if it must; what is not known before grows while it is read.
-	hold, err := v.s.o.Gate.Bytes.Reserve(ctx, max(v.r.ContentLength, 0))
+	// What is announced is reserved, waiting if it must; what is not known before grows while it is read. Of a compressed body no
+	// more than a buffer is held before it is inflated, so its length says nothing.
+	known := v.r.ContentLength
+	if zipped || known < 0 {
+		known = 0
+	}
+	reserve := known
+	if known == 0 {
+		reserve = firstRead
+	}
+	hold, err := v.s.o.Gate.Bytes.Reserve(ctx, reserve)
 	if err != nil {
 		return nil, v.refused(err)
 	}
@@ -44,7 +53,6 @@ func (v *Visit) body(ctx context.Context) ([]byte, error) {
 	v.control.SetReadDeadline(time.Now().Add(limits.BodyTime))
 	defer v.control.SetReadDeadline(time.Time{}) // from here on the connection is only watched for the client's going away
 	var from io.Reader = v.r.Body
-	counted := max(v.r.ContentLength, 0)
 	if zipped {
 		v.Gzipped = true
 		z, err := inflater(v.r.Body)
@@ -52,9 +60,12 @@ func (v *Visit) body(ctx context.Context) ([]byte, error) {
 			return nil, v.unread(err)
 		}
 		defer inflaters.Put(z)
-		from, counted = z, 0
+		from = z
 	}
-	return v.readAll(from, counted, hold)
+	if known > 0 {
+		return v.readKnown(from, known)
+	}
+	return v.readUnknown(from)
 }
 
 func (v *Visit) encoding() (zipped bool, err error) {
@@ -75,46 +86,82 @@ func inflater(r io.Reader) (*gzip.Reader, error) {
 	return gzip.NewReader(r)
 }
 
-// readAll reads to the end, of which counted bytes are in the hold already.
-func (v *Visit) readAll(from io.Reader, counted int64, hold *gate.Hold) ([]byte, error) {
+// readKnown reads a body of n bytes, which are in the hold.
+func (v *Visit) readKnown(from io.Reader, n int64) ([]byte, error) {
+	body := make([]byte, min(n, firstRead))
+	read, err := fill(from, body)
+	if err == nil && n > firstRead {
+		// It has begun to come, and the budget holds all of it: grown bit by bit it would take twice the room.
+		whole := make([]byte, n)
+		copy(whole, body)
+		body = whole
+		var more int
+		more, err = fill(from, body[read:])
+		read += more
+	}
+	if err != nil && err != io.EOF {
+		return nil, v.unread(err)
+	}
+	return body[:read], nil
+}
+
+// page is a piece of a body while its length is unknown. Pages are used again, so that reading leaves no garbage behind: a slice
+// that doubles would leave as much as it holds, and need three times its room while it grows.
+type page [64 << 10]byte
+
+var pages = sync.Pool{New: func() any { return new(page) }}
+
+// readUnknown reads to the end, however far that is: into pages, and from them into one piece when its length is known. All
+// of it counts against the budget before it is allocated.
+func (v *Visit) readUnknown(from io.Reader) ([]byte, error) {
 	limit := v.s.cfg.Limits.Body
-	// One byte more than announced, so that the end is seen without growing. 0: not announced, or not in plain.
-	whole := int64(0)
-	if counted > 0 {
-		whole = counted + 1
+	first := make([]byte, firstRead)
+	n, err := fill(from, first)
+	size := int64(n)
+	var read []*page
+	defer func() {
+		for _, p := range read {
+			pages.Put(p)
+		}
+	}()
+	for err == nil && size <= limit {
+		if err := v.hold.Grow(int64(len(page{}))); err != nil {
+			return nil, v.refused(err)
+		}
+		p := pages.Get().(*page)
+		read = append(read, p)
+		n, err = fill(from, p[:])
+		size += int64(n)
 	}
-	first := int64(firstRead)
-	if whole > 0 {
-		first = min(first, whole)
+	switch {
+	case size > limit:
+		return nil, tooLarge(limit)
+	case err != io.EOF:
+		return nil, v.unread(err)
+	case len(read) == 0:
+		return first[:size], nil
 	}
-	body := make([]byte, 0, first)
-	for {
-		switch {
-		case len(body) < cap(body):
-		case int64(len(body)) < whole:
-			// It has begun to come, and the budget holds all of it: grown bit by bit it would take twice the room.
-			body = append(make([]byte, 0, whole), body...)
-		default:
-			body = append(body, 0)[:len(body)]
-		}
-		n, err := from.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
-		if int64(len(body)) > limit {
-			return nil, tooLarge(limit)
-		}
-		if more := int64(len(body)) - counted; more > 0 {
-			if err := hold.Grow(more); err != nil {
-				return nil, v.refused(err)
-			}
-			counted += more
-		}
-		if err == io.EOF {
-			return body, nil
-		}
-		if err != nil {
-			return nil, v.unread(err)
-		}
+	held := v.hold.Size()
+	if err := v.hold.Grow(size); err != nil {
+		return nil, v.refused(err)
 	}
+	body := append(make([]byte, 0, size), first...)
+	for _, p := range read {
+		body = append(body, p[:min(int64(len(p)), size-int64(len(body)))]...)
+	}
+	v.hold.Shrink(held)
+	return body, nil
+}
+
+// fill reads until b is full or the reader has an error, which is returned as it is: the end of what is read is io.EOF, a reader
+// that breaks off is not.
+func fill(from io.Reader, b []byte) (n int, err error) {
+	for n < len(b) && err == nil {
+		var more int
+		more, err = from.Read(b[n:])
+		n += more
+	}
+	return n, err
 }
 
 func tooLarge(limit int64) error {
@@ -130,5 +177,5 @@ func (v *Visit) unread(err error) error {
 	case v.r.Context().Err() != nil, errors.Is(err, io.ErrUnexpectedEOF) && !v.Gzipped:
 		return record.Errorf(record.Canceled, "", "the client went away").Because(err)
 	}
-	return record.Errorf(record.Invalid, "", "the body cannot be read: %v", err)
+	return record.Errorf(record.Invalid, "", "the body cannot be read: %v", err).Because(dialect.ErrBody)
 }

@@ -48,6 +48,13 @@ type Limits struct {
 	// Defaults to 10000.
 	Connections int `yaml:"connections"`
 
+	// Memory is how many bytes of memory the process tries to stay below: as it comes near, garbage is collected more often, so that
+	// what is held for clients and what it leaves behind stay about within the byte budget. It is no hard limit. 0 is gate.bytes.limit and 48 MiB
+	// for all else, moving with it; -1 is none. The environment variable GOMEMLIMIT goes before it.
+	//
+	// Defaults to 0.
+	Memory int64 `yaml:"memory"`
+
 	// Drain is how long accepted requests may take to finish when the server stops.
 	//
 	// Defaults to 5m.
@@ -218,6 +225,9 @@ func (c Config) Validate() error {
 	positive("limits.body", c.Limits.Body)
 	positive("limits.header_bytes", int64(c.Limits.HeaderBytes))
 	positive("limits.connections", int64(c.Limits.Connections))
+	if c.Limits.Memory < -1 {
+		fault("limits.memory: must be a number of bytes, 0 or -1, not %d", c.Limits.Memory)
+	}
 	some("limits.body_time", c.Limits.BodyTime)
 	some("limits.write_time", c.Limits.WriteTime)
 	some("limits.header_time", c.Limits.HeaderTime)

@@ -964,3 +964,66 @@ func TestServer_WaitingBodiesStayWithinTheByteBudget(t *testing.T) {
 		t.Errorf("%d served, at most %d bytes held", served.Load(), s.MaxUsed)
 	}
 }
+
+// slowly sends its parts one by one, each when it is asked for.
+type slowly struct{ next chan string }
+
+func (s slowly) Read(b []byte) (int, error) {
+	part, ok := <-s.next
+	if !ok {
+		return 0, io.EOF
+	}
+	return copy(b, part), nil
+}
+
+func TestServer_BodyOfUnknownLengthCountsWhatItTakes(t *testing.T) {
+	n := newNode(t, &fakeExec{}, func(_ *Config, g *gate.Config, _ *auth.Config) { g.Bytes.Limit = 1 << 20 })
+	held := func() int64 { return n.gate.Stats().Bytes.Used }
+	body := slowly{make(chan string)}
+	done := make(chan reply)
+	go func() {
+		req := n.request(t, "POST", "/x/thing", "")
+		req.Body, req.ContentLength = io.NopCloser(body), -1
+		req.SetBasicAuth("eve", "apple")
+		done <- n.do(t, req)
+	}()
+	const size = int64(len(page{}))
+	body.next <- "a"
+	until(t, "the first buffer", func() bool { return held() == firstRead })
+	for range 5 {
+		body.next <- strings.Repeat("a", 16<<10)
+	}
+	until(t, "two pages", func() bool { return held() == firstRead+2*size })
+	close(body.next)
+	if r := <-done; r.body != "POST by eve, 81921 bytes" {
+		t.Errorf("%+v", r)
+	}
+	until(t, "the end", func() bool { return held() == 0 })
+	// What is read into pages is joined, so a body has twice its size for a moment: what can never have it is told so.
+	req := n.request(t, "POST", "/x/thing", "")
+	req.Body, req.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat("a", 600<<10))), -1
+	req.SetBasicAuth("eve", "apple")
+	if r := n.do(t, req); r.status != 413 || !strings.Contains(r.body, "gate.bytes.limit") {
+		t.Errorf("%+v", r)
+	}
+	if s := n.gate.Stats().Bytes; s.MaxUsed > 1<<20 {
+		t.Errorf("%d bytes were held", s.MaxUsed)
+	}
+}
+
+func TestServer_AnswersCountAgainstTheByteBudget(t *testing.T) {
+	n := newNode(t, &fakeExec{}, nil)
+	a := &wire.Answer{Body: make([]byte, 0, 1<<20)}
+	v := &Visit{s: n.Server}
+	v.count(a)
+	if used := n.gate.Stats().Bytes.Used; used != 1<<20 {
+		t.Errorf("an answer without a body before it: %d", used)
+	}
+	v.hold.Release()
+	v.hold = n.gate.Bytes.Take(5 << 20)
+	v.count(a)
+	if used := n.gate.Stats().Bytes.Used; used != 1<<20 {
+		t.Errorf("an answer in place of a body: %d", used)
+	}
+	v.hold.Release()
+}

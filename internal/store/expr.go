@@ -170,6 +170,18 @@ func (c *compilation) link(f *catalog.Field, alias string, to *catalog.Table, ne
 	return b + " = " + a
 }
 
+// comparable is n as the database can compare and group it beside its like: what is text to us and a type of the database's
+// own, which may know no order (json, xml, point) and no collation (time, inet), becomes text.
+func (c *compilation) comparable(n node) node {
+	if n.native == "" || !textual(n.typ) {
+		return n
+	}
+	if x := c.plain(n.sql, n.typ, n.native); x != n.sql {
+		n.sql, n.native = x, ""
+	}
+	return n
+}
+
 // subwalk is a walk as a subquery.
 func (s *scope) subwalk(steps []catalog.Step) (string, error) {
 	var from strings.Builder
@@ -580,6 +592,8 @@ func (s *scope) pair(e *numbered, fold, native bool) (a, b node, err error) {
 		}
 		if a.native != b.native || !native {
 			a.sql, b.sql = s.c.plain(a.sql, a.typ, a.native), s.c.plain(b.sql, b.typ, b.native)
+		} else {
+			a, b = s.c.comparable(a), s.c.comparable(b)
 		}
 		if fold && textual(b.typ) {
 			b.sql = fmt.Sprintf(s.c.lower, b.sql)
@@ -893,6 +907,8 @@ func (s *scope) related(e *numbered) (string, error) {
 	}
 	if field.native != own.native {
 		field.sql, own.sql = s.c.plain(field.sql, field.typ, field.native), s.c.plain(own.sql, own.typ, own.native)
+	} else {
+		field, own = s.c.comparable(field), s.c.comparable(own)
 	}
 	s.meet(&field, &own)
 	cond = append(cond, s.c.equate(field)+" = "+own.sql)

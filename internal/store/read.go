@@ -399,6 +399,7 @@ func (c *compilation) aggregate(q *Read) (*Statement, error) {
 		if err != nil {
 			return nil, err
 		}
+		n = c.comparable(n)
 		columns, out = append(columns, n.sql), append(out, output(n))
 		// Decimals group as numbers; under the collation of columns weir did not create, texts that are equal group too.
 		g := n.sql

@@ -79,6 +79,18 @@ func (r *Recorder) leave() {
 	}
 }
 
+// Move books d of the time that the running layer has had so far to layer l instead: for work that is done bit by bit inside
+// another layer, where entering and leaving each time would cost more than the work. It belongs to the request's goroutine.
+func (r *Recorder) Move(l Layer, d time.Duration) {
+	if r == nil || len(r.stack) == 0 {
+		return
+	}
+	top := &r.stack[len(r.stack)-1]
+	d = max(min(d, time.Since(top.since)), 0)
+	top.since = top.since.Add(d)
+	r.self[l].Add(int64(d))
+}
+
 // Layer is the time spent in l so far, what runs now not included.
 func (r *Recorder) Layer(l Layer) time.Duration {
 	if r == nil {

@@ -138,14 +138,7 @@ func Do(ctx context.Context, s Server, call *dialect.Call) *wire.Answer {
 	}
 	x, err := s.Dialect.Decode(s.Snapshot, call)
 	for err == nil {
-		u := &record.Unit{Version: s.Snapshot.Version, Ops: x.Ops, Actors: []record.Actor{call.Actor}, Ordered: x.Ordered}
-		if x.Token != "" {
-			for i := range u.Ops {
-				if u.Ops[i].Verb.Writes() {
-					u.Ops[i].Token = x.Token
-				}
-			}
-		}
+		u := dialect.UnitOf(s.Snapshot, call, x)
 		var out []record.Outcome
 		if len(u.Ops) == 1 && u.Ops[0].Verb == record.List {
 			out = []record.Outcome{s.Executor.Stream(ctx, s.Snapshot, u)}

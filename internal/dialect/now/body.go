@@ -11,6 +11,7 @@ import (
 	jsonopts "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"weir/internal/dialect"
 	"weir/internal/record"
 )
 
@@ -23,11 +24,15 @@ type given struct {
 
 const maxBodyDepth = 50
 
+// byteOrderMark begins what some Windows clients send.
+var byteOrderMark = []byte("\ufeff")
+
 // readBody reads the record in a body: JSON or XML, leniently, as the vendor's own samples need it. Of several records the
 // first counts, of several values of one name the last. Numbers and booleans become text, null becomes "". A value may be
 // an object as answers show it: its value counts, else the end of its link, else its display_value. An empty body is an
 // empty record.
 func readBody(contentType string, body []byte) ([]given, error) {
+	body = bytes.TrimPrefix(body, byteOrderMark)
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil, nil
 	}
@@ -47,7 +52,7 @@ func readBody(contentType string, body []byte) ([]given, error) {
 		}
 	}
 	if err != nil {
-		return nil, record.Errorf(record.Invalid, "", "%.200s", err.Error()).Because(errBody)
+		return nil, record.Errorf(record.Invalid, "", "%.200s", err.Error()).Because(dialect.ErrBody)
 	}
 	return lastWins(list), nil
 }

@@ -99,7 +99,7 @@ func parseCall(s string) (name string, args []string, ok bool) {
 		return "", nil, false
 	}
 	for _, c := range name {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
 			return "", nil, false
 		}
 	}
@@ -123,19 +123,46 @@ var agoUnits = map[string]unit{
 	"minutes": minute, "hours": hour, "days": day, "weeks": week, "months": month, "quarters": quarter, "years": year,
 }
 
-var spans = map[string]struct {
-	unit unit
-	by   int
-}{
-	"Today": {day, 0}, "Yesterday": {day, -1}, "Tomorrow": {day, 1},
-	"ThisWeek": {week, 0}, "LastWeek": {week, -1}, "NextWeek": {week, 1},
-	"ThisMonth": {month, 0}, "LastMonth": {month, -1}, "NextMonth": {month, 1},
-	"ThisQuarter": {quarter, 0}, "LastQuarter": {quarter, -1}, "NextQuarter": {quarter, 1},
-	"ThisYear": {year, 0}, "LastYear": {year, -1}, "NextYear": {year, 1},
+// span is a stretch of the calendar: from one unit to another, counted from the present one.
+type span struct {
+	unit     unit
+	from, to int
 }
 
+var spans = map[string]span{
+	"Today": {day, 0, 0}, "Yesterday": {day, -1, -1}, "Tomorrow": {day, 1, 1},
+	"ThisWeek": {week, 0, 0}, "LastWeek": {week, -1, -1}, "NextWeek": {week, 1, 1},
+	"ThisMonth": {month, 0, 0}, "LastMonth": {month, -1, -1}, "NextMonth": {month, 1, 1},
+	"ThisQuarter": {quarter, 0, 0}, "LastQuarter": {quarter, -1, -1}, "NextQuarter": {quarter, 1, 1},
+	"ThisYear": {year, 0, 0}, "LastYear": {year, -1, -1}, "NextYear": {year, 1, 1},
+	"CurrentMinute": {minute, 0, 0}, "LastMinute": {minute, -1, -1},
+	"CurrentHour": {hour, 0, 0}, "LastHour": {hour, -1, -1},
+}
+
+// spanNamed is Today, LastMonth … or Last<n><units>: the n units before the present one, and that one, as the filter "Last 7
+// days" of list views means it.
+func spanNamed(name string) (span, bool) {
+	if s, ok := spans[name]; ok {
+		return s, true
+	}
+	rest, ok := strings.CutPrefix(name, "Last")
+	if !ok {
+		return span{}, false
+	}
+	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+	n, number := parseInt(rest[:digits])
+	u, known := agoUnits[strings.ToLower(rest[digits:])]
+	if !number || !known || n < 1 || n > maxSpan {
+		return span{}, false
+	}
+	return span{u, -int(n), 0}, true
+}
+
+// maxSpan bounds the n of Last<n><units>, so that no date before year 0 comes of it.
+const maxSpan = 1000
+
 // call is the time that a whitelisted call means: now(), nowDateTime(), daysAgo(n), daysAgoStart(n), daysAgoEnd(n) and the
-// like for other units, beginningOf… and endOf…, dateGenerate(date, time).
+// like for other units, beginningOf… and endOf… of a span, dateGenerate(date, time).
 func (c clock) call(name string, args []string) (time.Time, bool) {
 	now := c.now.In(c.zone)
 	if head, tail, ok := strings.Cut(name, "Ago"); ok && len(args) == 1 {
@@ -161,13 +188,13 @@ func (c clock) call(name string, args []string) (time.Time, bool) {
 	if len(args) > 0 {
 		return time.Time{}, false
 	}
-	if span, ok := strings.CutPrefix(name, "beginningOf"); ok {
-		s, known := spans[span]
-		return s.unit.start(s.unit.shift(s.unit.start(now), s.by)), known
+	if name, ok := strings.CutPrefix(name, "beginningOf"); ok {
+		s, known := spanNamed(name)
+		return s.unit.start(s.unit.shift(s.unit.start(now), s.from)), known
 	}
-	if span, ok := strings.CutPrefix(name, "endOf"); ok {
-		s, known := spans[span]
-		return s.unit.end(s.unit.shift(s.unit.start(now), s.by)), known
+	if name, ok := strings.CutPrefix(name, "endOf"); ok {
+		s, known := spanNamed(name)
+		return s.unit.end(s.unit.shift(s.unit.start(now), s.to)), known
 	}
 	switch name {
 	case "now", "nowDateTime":

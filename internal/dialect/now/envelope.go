@@ -35,7 +35,7 @@ func readEnvelope(body []byte, most int) (*envelope, error) {
 	}
 	var known *record.Error
 	if err != nil && !errors.As(err, &known) {
-		err = record.Errorf(record.Invalid, "", "%.200s", err.Error()).Because(errBody)
+		err = record.Errorf(record.Invalid, "", "%.200s", err.Error()).Because(dialect.ErrBody)
 	}
 	return env, err
 }

@@ -110,9 +110,6 @@ func aborted(e *record.Error, w where) string {
 	return text
 }
 
-// errBody marks errors in the text of a body, as opposed to values that do not fit.
-var errBody = errors.New("body cannot be read")
-
 // rendering is the status, message and detail of err.
 func rendering(err error, w where) (status int, message, detail string) {
 	e := record.AsError(err)
@@ -123,7 +120,7 @@ func rendering(err error, w where) (status int, message, detail string) {
 	f := &failures[kind]
 	verb := w.verb()
 	switch {
-	case kind == record.Invalid && errors.Is(err, errBody):
+	case kind == record.Invalid && errors.Is(err, dialect.ErrBody):
 		return f.status, "Exception while reading request", e.Msg
 	case kind == record.Invalid && verb != "" && w.table != "":
 		return f.status, "Operation Failed", during("")(e, w)

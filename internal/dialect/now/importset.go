@@ -357,7 +357,7 @@ func (s *staging) insertMany() (*dialect.Exchange, error) {
 		if record.KindOf(err) == record.TooLarge {
 			return nil, err
 		}
-		return nil, record.Errorf(record.Invalid, "", "%.200s", err.Error()).Because(errBody)
+		return nil, record.Errorf(record.Invalid, "", "%.200s", err.Error()).Because(dialect.ErrBody)
 	}
 	x := s.exchange()
 	if s.sets != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"weir/internal/catalog"
+	"weir/internal/dialect"
 	"weir/internal/record"
 	"weir/internal/wire"
 )
@@ -31,7 +32,8 @@ func elements(field string) []string {
 }
 
 // entries is the op that reads the entries of a record for the journal fields that p shows, false if there is nothing to
-// read. What the caller may not read of the record is not asked for.
+// read. Whoever may read the record and the field may read its entries, so weir itself reads them; what the caller may not
+// read of the record is not asked for.
 func (q *request) entries(p *projection, key []record.Value) (record.Op, bool) {
 	if len(p.journals) == 0 || len(key) != 1 {
 		return record.Op{}, false
@@ -56,7 +58,7 @@ func (q *request) entries(p *projection, key []record.Value) (record.Op, bool) {
 	if len(names) == 0 {
 		return record.Op{}, false
 	}
-	return record.Op{Verb: record.List, Table: journalTable, Return: entryFields, Query: &record.Query{
+	return record.Op{Verb: record.List, Table: journalTable, Actor: dialect.AsWeir, Return: entryFields, Query: &record.Query{
 		Where: record.AllOf(
 			record.Compare(record.Eq, record.F("element_id"), record.C(record.TextValue(key[0].Text()))),
 			&record.Expr{Op: record.In, Args: []*record.Expr{record.F("element")}, Values: names},
@@ -74,14 +76,13 @@ func (q *request) mayRead(field string) bool {
 	return len(f.Access.Read) == 0 || slices.ContainsFunc(f.Access.Read, q.call.Actor.Has)
 }
 
-// history is the display values of journal fields, made of the outcome of the op that entries gave. A caller who may not
-// read entries sees none.
+// history is the display values of journal fields, made of the outcome of the op that entries gave.
 func (q *request) history(p *projection, o *record.Outcome) (map[string]string, error) {
 	texts := make(map[string]string, len(p.journals))
-	if o.Err != nil && o.Err.Kind != record.Forbidden && o.Err.Kind != record.NotFound {
+	if o.Err != nil {
 		return nil, o.Err
 	}
-	if o.Err != nil || o.Rows == nil {
+	if o.Rows == nil {
 		return texts, nil
 	}
 	built := make([]strings.Builder, len(p.journals))

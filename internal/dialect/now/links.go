@@ -6,13 +6,18 @@ import (
 	"weir/internal/wire"
 )
 
+// maxLinkAddress is how long, in bytes, an address may be of which a Link header holds four: Node takes 16 KiB for all
+// headers of an answer.
+const maxLinkAddress = 3 << 10
+
 // link adds the Link header of a list, as instances write it: absolute addresses, the other parameters before
 // &sysparm_limit, no blank after the semicolons and commas, in the order first, prev, next, last:
 //
 //	<https://h/api/now/table/t?&sysparm_limit=5&sysparm_offset=0>;rel="first",<…&sysparm_offset=5>;rel="next",…
 //
 // There is none when one page holds everything. total is the number of matching records; without a count it is where the
-// list ends, or negative if that is not known, and rel="last" is left out.
+// list ends, or negative if that is not known, and rel="last" is left out. Addresses that together would be longer than
+// clients take a header to be are left out but for next: without that a client would think that it has read everything.
 func (l *list) link(a *wire.Answer, total int64, counted bool) {
 	limit, offset := l.page.limit, l.page.offset
 	if l.page.noLink || limit == 0 || total >= 0 && total <= limit && offset == 0 {
@@ -34,9 +39,16 @@ func (l *list) link(a *wire.Answer, total int64, counted bool) {
 		b = append(b, rel...)
 		b = append(b, '"')
 	}
-	add("first", 0)
-	if offset > 0 {
-		add("prev", max(0, offset-limit))
+	alone := len(base) > maxLinkAddress
+	if !alone {
+		add("first", 0)
+	}
+	if offset > 0 && !alone {
+		prev := max(0, offset-limit)
+		if counted && offset >= total {
+			prev = max(0, total-1) / limit * limit // beyond the end: the page before is the last one
+		}
+		add("prev", prev)
 	}
 	// Written so that no sum can overflow: offset and limit are the caller's.
 	if total < 0 || offset < total && limit < total-offset {
@@ -44,10 +56,12 @@ func (l *list) link(a *wire.Answer, total int64, counted bool) {
 			add("next", offset+limit)
 		}
 	}
-	if counted && total > 0 {
+	if counted && total > 0 && !alone {
 		add("last", (total-1)/limit*limit)
 	}
-	a.Header.Add("Link", string(b))
+	if len(b) > 0 {
+		a.Header.Add("Link", string(b))
+	}
 }
 
 // pageURL is the address of the list with all parameters but those of the page. They stand as they came; bytes that a

@@ -165,7 +165,7 @@ func parseKey(t *catalog.Table, text string) ([]record.Value, error) {
 	}
 	key := make([]record.Value, len(fields))
 	for i, f := range fields {
-		v, err := record.Parse(f.Type, parts[i])
+		v, err := record.Parse(f.Type, spellID(f.Type, parts[i]))
 		if err != nil || v.IsNull() {
 			return nil, noRecord()
 		}

@@ -97,8 +97,8 @@ func operatorAt(s string) (string, operator) {
 	return "", 0
 }
 
-// textQuery is the name that full-text conditions have in place of a field.
-const textQuery = "123TEXTQUERY321"
+// textQueries are the names that full-text conditions have in place of a field, and whether one of the words is enough.
+var textQueries = map[string]bool{"123TEXTQUERY321": false, "IR_AND_QUERY": false, "IR_OR_QUERY": true}
 
 // maxPath is how far the operator of a condition may be from its start: fields of 80 characters, walked.
 const maxPath = (catalog.MaxWalk + 1) * 81
@@ -132,8 +132,8 @@ func (p *queryParser) condition(term string, t *catalog.Table) *record.Expr {
 		return nil
 	}
 	if steps == nil {
-		if path == textQuery && op == opEq {
-			return p.words(value, t)
+		if any, ok := textQueries[path]; ok && op == opEq {
+			return p.words(value, any, t)
 		}
 		return nil
 	}
@@ -146,8 +146,8 @@ func (p *queryParser) condition(term string, t *catalog.Table) *record.Expr {
 	return c.expr(op, value)
 }
 
-// words finds records that hold every word in some text field.
-func (p *queryParser) words(value string, t *catalog.Table) *record.Expr {
+// words finds records that hold every word, or any of them, in some text field.
+func (p *queryParser) words(value string, any bool, t *catalog.Table) *record.Expr {
 	words := strings.Fields(value)
 	if len(words) == 0 {
 		return nil
@@ -164,6 +164,9 @@ func (p *queryParser) words(value string, t *catalog.Table) *record.Expr {
 			return nil // finish makes it an error
 		}
 		all = append(all, record.AnyOf(fields...))
+	}
+	if any {
+		return record.AnyOf(all...)
 	}
 	return record.AllOf(all...)
 }
@@ -357,10 +360,10 @@ func (p *queryParser) value(f *catalog.Field, text string) (record.Value, bool) 
 	if call, ok := strings.CutPrefix(text, "javascript:"); ok {
 		return p.evaluate(f, call)
 	}
-	if f.Type == record.TypeGUID {
-		text = strings.ToLower(text)
+	if f.Type == record.TypeReference {
+		text = spellReference(p.q.snap, f, text)
 	}
-	v, err := record.Parse(f.Type, text)
+	v, err := record.Parse(f.Type, spellID(f.Type, text))
 	return v, err == nil
 }
 
@@ -412,10 +415,7 @@ func (c *comparison) text(op record.ExprOp, text string) *record.Expr {
 		}
 		return nil
 	case f.Type.Textual():
-		if f.Type == record.TypeGUID {
-			text = strings.ToLower(text)
-		}
-		return c.make(op, record.TextValue(text))
+		return c.make(op, record.TextValue(spellID(f.Type, text)))
 	case len(f.Choices) > 0:
 		return c.choices(op, text)
 	case f.Type == record.TypeDateTime && op != record.EndsWith:

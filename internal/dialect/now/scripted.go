@@ -50,16 +50,20 @@ func (d *Dialect) decodeScripted(snap *catalog.Snapshot, c *dialect.Call) (*dial
 func appendArgs(dst []byte, c *dialect.Call, method string, e *catalog.Endpoint, params map[string]string) ([]byte, error) {
 	values := parseParams(c.RawQuery)
 	var data []byte
-	body := c.Body
+	body := bytes.TrimPrefix(c.Body, byteOrderMark)
 	kind := c.Header.Get("Content-Type")
 	if media, _, _ := strings.Cut(kind, ";"); strings.EqualFold(strings.TrimSpace(media), "application/x-www-form-urlencoded") {
 		values = append(values, parseParams(string(body))...)
 	} else if f, err := bodyFormat(kind, body); err == nil && f.xml() && len(bytes.TrimSpace(body)) > 0 {
 		root, err := parseXML(xml.NewDecoder(bytes.NewReader(body)))
 		if err != nil {
-			return nil, record.Errorf(record.Invalid, "", "%.200s", err.Error()).Because(errBody)
+			return nil, record.Errorf(record.Invalid, "", "%.200s", err.Error()).Because(dialect.ErrBody)
 		}
 		data = root.appendJSON(nil)
+	} else if err == nil && !f.xml() && bytes.IndexByte(body, '\'') >= 0 && !jsontext.Value(body).IsValid(lenient) {
+		if again := jsontext.Value(requote(body)); again.IsValid(lenient) {
+			data = again // single quotes, as in the vendor's samples
+		}
 	}
 
 	target := (&url.URL{Path: c.Path}).EscapedPath()

@@ -188,6 +188,26 @@ func isGUID(s string) bool {
 	return true
 }
 
+// spellID is an id as it is stored: in small letters, whatever the client made of them. Other texts stay as they are.
+func spellID(typ record.Type, text string) string {
+	if typ != record.TypeGUID {
+		return text
+	}
+	return strings.ToLower(text)
+}
+
+// spellReference is the same for the key of the record that a field refers to.
+func spellReference(snap *catalog.Snapshot, f *catalog.Field, text string) string {
+	if len(text) != 32 || !strings.ContainsAny(text, "ABCDEF") || !isGUID(strings.ToLower(text)) {
+		return text
+	}
+	t, err := snap.Table(f.Reference)
+	if err != nil || t.SingleKey() == nil {
+		return text
+	}
+	return spellID(t.SingleKey().Type, text)
+}
+
 // value reads a value of a field, or its display value.
 func (w *writing) value(f *catalog.Field, text string, display bool) (record.Value, error) {
 	if display {
@@ -204,6 +224,9 @@ func (w *writing) value(f *catalog.Field, text string, display bool) (record.Val
 				return record.IntValue(n), nil
 			}
 		}
+	}
+	if f.Type == record.TypeReference {
+		text = spellReference(w.snap, f, text)
 	}
 	v, err := record.Parse(f.Type, text)
 	if err != nil && f.Type == record.TypeInteger {

@@ -47,6 +47,8 @@ var faults = map[string]fault{
 	"53300": {record.Unavailable, "the database takes no more connections; see database.pool.max and its max_connections"},
 	"57P":   {record.Unavailable, "the database is shutting down or starting up"},
 	"58":    {record.Unavailable, "the database has a fault of its system"},
+	"28":    {record.Unavailable, "the database refuses weir's login; see database.url"},
+	"3D":    {record.Unavailable, "there is no such database; see database.url"},
 	"08":    {record.Unavailable, "the connection to the database was lost"},
 }
 

@@ -33,7 +33,11 @@ CREATE TABLE customer (
 	doubled bigint GENERATED ALWAYS AS (small * 2) STORED,
 	spot point2,
 	span tsrange,
-	code char(3)
+	code char(3),
+	xdoc xml,
+	daily time,
+	pair point,
+	plain json
 );
 CREATE TABLE "Order Details" (
 	"order" int,
@@ -107,6 +111,10 @@ func TestIntrospect_DescribesANastySchema(t *testing.T) {
 			{Name: "spot", Type: "string", Native: "point2", ReadOnly: true},
 			{Name: "span", Type: "string", Native: "tsrange", ReadOnly: true},
 			{Name: "code", Type: "string", Native: "character(3)", MaxLength: 3},
+			{Name: "xdoc", Type: "string", Native: "xml", ReadOnly: true},
+			{Name: "daily", Type: "string", Native: "time without time zone", ReadOnly: true},
+			{Name: "pair", Type: "string", Native: "point", ReadOnly: true},
+			{Name: "plain", Type: "json", Native: "json"},
 		}},
 		{Name: "happy", ReadOnly: true, Fields: []catalog.FieldDef{
 			{Name: "id", Type: "integer", Native: "bigint"}, {Name: "mail", Type: "string", Native: "email", MaxLength: 40, Mandatory: true},
@@ -235,5 +243,51 @@ func TestStore_ReadsAndWritesANastySchema(t *testing.T) {
 	}
 	if err := tx.Commit(ctx); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestStore_ComparesWhatTheDatabaseCannot asks for each column of a nasty schema to be grouped and compared with itself: the
+// database has no equality for json, xml and point, and no collation for what is no text.
+func TestStore_ComparesWhatTheDatabaseCannot(t *testing.T) {
+	s, snap, _ := openNasty(t)
+	if s == nil {
+		return
+	}
+	customer := mustTable(t, snap, "customer")
+	mustInsert(t, s, &store.InsertSet{Table: customer, Fields: []string{"mail", "plain"}, Rows: [][]record.Value{row("a@x", `{"k": 1}`)}})
+	if err := s.with(t.Context(), func(c *pgx.Conn) error {
+		_, err := c.Exec(t.Context(), `UPDATE customer SET tags = '{a}', nums = '{1}', spot = '(1,2)', span = '[2024-01-01,2024-01-02)', xdoc = '<a/>', daily = '10:00', pair = '(1,2)', doc = '1', born = now(), code = 'x', credit = 1`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range customer.Fields {
+		eq := record.Compare(record.Eq, record.F(f.Name), record.F(f.Name))
+		for _, fold := range []bool{false, true} {
+			eq.Fold = fold
+			res, err := s.Query(t.Context(), &store.Read{Snapshot: snap, Table: customer, Fields: []string{"id"}, Query: &record.Query{Where: eq, Limit: -1}})
+			if err != nil {
+				t.Errorf("%s = %[1]s: %v", f.Name, err)
+				continue
+			}
+			if err := res.Materialise(1 << 20); err != nil || res.Len() != 1 {
+				t.Errorf("%s = %[1]s, fold %v: %d rows, %v", f.Name, fold, res.Len(), err)
+			}
+			res.Close()
+		}
+		if f.Type == record.TypeBytes {
+			continue
+		}
+		res, err := s.Query(t.Context(), &store.Read{Snapshot: snap, Table: customer, Query: &record.Query{
+			Limit: -1, Group: []string{f.Name}, Aggs: []record.Agg{{Func: record.Count}, {Func: record.CountDistinct, Path: f.Name}},
+		}})
+		if err != nil {
+			t.Errorf("grouped by %s: %v", f.Name, err)
+			continue
+		}
+		if err := res.Materialise(1 << 20); err != nil || res.Len() != 1 {
+			t.Errorf("grouped by %s: %d rows, %v", f.Name, res.Len(), err)
+		}
+		res.Close()
 	}
 }
