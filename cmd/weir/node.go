@@ -217,6 +217,11 @@ func (n *node) Serve(ctx context.Context) error {
 			n.log.Error("new definitions are not taken up any more", "error", err.Error())
 		}
 	})
+	work.Go(func() {
+		if err := n.gate.Run(background); err != nil {
+			n.log.Warn("a session that floods may slow others down", "error", err.Error())
+		}
+	})
 	work.Go(func() { n.trimTokens(background) })
 	work.Go(func() { n.followGate(background, n.base) })
 	err := n.server.Serve(ctx)
