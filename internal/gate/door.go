@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 )
@@ -23,6 +24,9 @@ type door struct {
 	noPool   uint64
 	draining bool
 	idle     chan struct{} // closed when a draining door has become quiet
+
+	bell  *os.File // rings for run that slots were granted; nil while it does not run
+	woken []*Slot  // granted, not told yet
 }
 
 func (d *door) init(setting string, pools Pools, limits SessionConfig) {
@@ -134,7 +138,7 @@ func (d *door) grant(s *Slot, now time.Time) {
 	if s.ready != nil {
 		s.sessionWait = sess.blockedFor(now) - s.blockedBefore
 		s.queueWait = total - s.sessionWait
-		close(s.ready)
+		d.wake(s)
 	}
 	p.inUse++
 	p.maxInUse = max(p.maxInUse, p.inUse)

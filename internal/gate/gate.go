@@ -75,6 +75,11 @@ func (g *Gate) Enter(ctx context.Context, pool, session string) (*Slot, error) {
 	return g.door.enter(ctx, pool, session)
 }
 
+// Run hands granted slots to those who wait for them until ctx ends; without it they are handed over at once. Of two requests
+// that are equally near, one that waited here and one that has just come in, it lets neither overtake the other for
+// long: see [door.wake].
+func (g *Gate) Run(ctx context.Context) error { return g.door.run(ctx) }
+
 // Drain turns new requests away (limit "draining") and returns when all those that run or wait have finished, or with an error
 // that counts them when ctx ends first. The gate stays closed. A server that must not refuse what it has accepted
 // lets its listeners go quiet first.

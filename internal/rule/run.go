@@ -82,7 +82,7 @@ func (r *run) eval(e *expression, row *Row) (any, error) {
 		r.values[envNow] = r.env.Now
 	}
 	if e.user {
-		if r.actor != row.Actor || r.user == nil {
+		if r.user == nil || !sameActor(r.actor, row.Actor) {
 			r.actor, r.user = row.Actor, userValue(row.Actor)
 		}
 		r.values[envUser] = r.user
@@ -99,6 +99,11 @@ func changed(row *Row, f *catalog.Field) bool {
 		return !row.New[f.Index].Empty()
 	}
 	return row.New[f.Index] != row.Old[f.Index]
+}
+
+// sameActor reports whether two actors, often copies of one, look alike to expressions.
+func sameActor(a, b *record.Actor) bool {
+	return a == b || a.Name == b.Name && a.Key == b.Key && slices.Equal(a.Roles, b.Roles)
 }
 
 func userValue(a *record.Actor) map[string]any {

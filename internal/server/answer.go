@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -134,10 +135,17 @@ func (v *Visit) send(a *wire.Answer) {
 	v.push(a.Body)
 }
 
+// largeBody is the size from which a body's memory is worth a collection of its own, some milliseconds.
+const largeBody = 16 << 20
+
 // count makes the answer what is held for the client, in place of the request's body, which nobody needs any more. It is never refused
 // for its size: what was asked for is done, and those who come now wait for it to go.
 func (v *Visit) count(a *wire.Answer) {
+	large := cap(v.call.Body) >= largeBody
 	v.call.Body = nil
+	if large {
+		runtime.GC() // the budget is lent to the next body when this one's memory is free, not when it is garbage
+	}
 	switch n := int64(cap(a.Body)); {
 	case v.hold != nil:
 		v.hold.Resize(n)
