@@ -22,7 +22,7 @@ func memoryLimit(setting, budget int64) int64 {
 
 // collectAt is GOGC where the environment sets none. A server's live memory is small beside what requests use and drop, so that
 // with Go's own 100 a tenth of the processors' time goes to collecting.
-const collectAt = 200
+const collectAt = 300
 
 // tuneCollector puts limits.memory in force. By the collector's own rule as much garbage as there is in use would stand, and more: 200
 // bodies of 64 MiB made 700 MiB of a budget of 256. Where the environment says how to collect, it goes before.
