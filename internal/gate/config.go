@@ -113,7 +113,7 @@ func set[T any](to, from *T) {
 type SessionConfig struct {
 	// Running is how many requests of a session hold a slot at once; more of them wait. 0 means no limit but the pools'.
 	//
-	// Defaults to a quarter of the default pool's slots; 1 in the servicenow profile.
+	// Defaults to 4 for each processor, but at least 8; 1 in the servicenow profile.
 	Running int `yaml:"running"`
 
 	// Waiting is how many requests of a session wait at once; the next is rejected at once. 0 means no limit but the queues',
@@ -257,7 +257,9 @@ func Auto(cpus, dbConns int) Config {
 		DefaultPool: {Slots: slots, Queue: queue, Wait: 30 * time.Second},
 		JobsPool:    {Slots: max(2, dbConns/2), Queue: 1000, Wait: 5 * time.Minute},
 	}
-	c.Session = SessionConfig{Running: slots / 4, Waiting: queue / 4}
+	// What one session runs at once keeps the processors busy and no more: all that stands before a newcomer is the work of those
+	// who have a slot already.
+	c.Session = SessionConfig{Running: max(8, 4*cpus), Waiting: queue / 4}
 	return c
 }
 
