@@ -10,12 +10,12 @@ type Definitions struct {
 type TableDef struct {
 	Name     string `yaml:"name"`
 	Label    string `yaml:"label,omitempty"`
-	Extends  string `yaml:"extends,omitempty"`  // the table it inherits from; both are stored in the root's table
-	Display  string `yaml:"display,omitempty"`  // field whose value names a record; defaults to name, number or the key
-	Audit    *bool  `yaml:"audit,omitempty"`    // sys_id key and sys_created_on … sys_mod_count are added; defaults to true
-	Stored   string `yaml:"stored,omitempty"`   // the stored table, "schema.table" or "table" (".table" if its name has a dot, and a schema that has one in quotes); defaults to the root's name
-	External bool   `yaml:"external,omitempty"` // the stored table was not created by weir: its schema is never changed
-	ReadOnly bool   `yaml:"read_only,omitempty"`
+	Extends  string `yaml:"extends,omitempty"`   // the table it inherits from; both are stored in the root's table
+	Display  string `yaml:"display,omitempty"`   // field whose value names a record; defaults to name, number or the key
+	Audit    *bool  `yaml:"audit,omitempty"`     // sys_id key and sys_created_on … sys_mod_count are added; defaults to true
+	Stored   string `yaml:"stored,omitempty"`    // the stored table, "schema.table" or "table" (".table" if its name has a dot, and a schema that has one in quotes); defaults to the root's name
+	External bool   `yaml:"external,omitempty"`  // the stored table was not created by weir: its schema is never changed
+	ReadOnly bool   `yaml:"read_only,omitempty"` // callers may not write; weir and its rules may
 
 	Key      []string           `yaml:"key,omitempty"` // defaults to sys_id with audit; an external table without key is read-only
 	Fields   []FieldDef         `yaml:"fields"`

@@ -96,8 +96,11 @@ func (t *Table) SingleKey() *Field {
 	return nil
 }
 
-// Writable reports whether records of the table can be written at all: it has a key and is not read-only.
+// Writable reports whether callers may write records of the table: it has a key and is not read-only.
 func (t *Table) Writable() bool { return !t.ReadOnly && len(t.Key) > 0 }
+
+// Kept reports whether weir itself may write records of the table, which holds for read-only tables too: its logs are such.
+func (t *Table) Kept() bool { return t.Writable() || !t.External && len(t.Key) > 0 }
 
 // Is reports whether the table is name or inherits from it.
 func (t *Table) Is(name string) bool { return t.Name == name || slices.Contains(t.Parents, name) }

@@ -83,3 +83,14 @@ func TestKeep_LetsAdminsSetAuditFields(t *testing.T) {
 		want(t, b.do(enginetest.Agent, op(id(2))), "ok inserted agent agent")
 	})
 }
+
+func TestReadOnly_TablesAreWrittenByWeirAlone(t *testing.T) {
+	onStores(t, func(t *testing.T, s store.Store) {
+		b := newBench(t, s, engine.Options{})
+		entry := insert("ledger", id(1), "text", "a")
+		want(t, b.do(enginetest.Admin, entry), "not allowed")
+		want(t, b.unit(record.Unit{Actors: []record.Actor{{System: true}}, Ops: []record.Op{entry}}), "ok inserted")
+		want(t, b.do(enginetest.Admin, update("ledger", id(1), "text", "b"), del("ledger", id(1)), get("ledger", id(1), "text")),
+			"not allowed", "not allowed", "ok a")
+	})
+}

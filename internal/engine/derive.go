@@ -95,7 +95,7 @@ func (x *unit) prepareDerived(t *task) {
 		return
 	}
 	t.t, t.info = table, x.m.table(table)
-	if !table.Writable() {
+	if !table.Kept() {
 		t.fault(record.Errorf(record.NotAllowed, "", "table %s is read-only", table.Name))
 		return
 	}

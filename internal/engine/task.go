@@ -370,7 +370,7 @@ func (x *unit) prepareWrite(t *task) {
 	if t.info.err != nil {
 		t.fault(t.info.err)
 	}
-	if !table.Writable() {
+	if !table.Writable() && !(w.actor.System && table.Kept()) {
 		t.fault(record.Errorf(record.NotAllowed, "", "table %s is read-only", table.Name))
 		return
 	}

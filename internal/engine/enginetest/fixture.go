@@ -23,6 +23,7 @@ func Definitions() catalog.Definitions {
 			{Name: "name", Type: "string", MaxLength: 40, Unique: true},
 			{Name: "grp", Type: "string"},
 		}},
+		{Name: "ledger", ReadOnly: true, Fields: []catalog.FieldDef{{Name: "text", Type: "string"}}},
 		{Name: "ci", Fields: []catalog.FieldDef{
 			{Name: "name", Type: "string", MaxLength: 40, Unique: true},
 			{Name: "number", Type: "string", ReadOnly: true, Sequence: &catalog.Sequence{Name: "ci", Prefix: "CI", Digits: 4}},
