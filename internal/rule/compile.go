@@ -16,6 +16,7 @@ type Program struct {
 	table    *catalog.Table
 	defaults []assignment // for inserts, in field order
 	computed []assignment // at every write, in field order
+	again    bool         // computed is computed once more after the steps
 	steps    []*step
 }
 
@@ -71,7 +72,30 @@ func Compile(snap *catalog.Snapshot, t *catalog.Table) (*Program, error) {
 	if len(c.faults) > 0 {
 		return nil, errors.Join(c.faults...)
 	}
+	c.p.again = c.p.computesAgain()
 	return c.p, nil
+}
+
+// computesAgain reports whether a rule may set a computed field, or a field that one is computed from. Computed fields that are made
+// of each other settle the second time.
+func (p *Program) computesAgain() bool {
+	for _, a := range p.computed {
+		if len(p.steps) > 0 && slices.ContainsFunc(p.computed, func(o assignment) bool { return slices.Contains(a.expr.fields, o.field) }) {
+			return true
+		}
+	}
+	touched := func(f *catalog.Field) bool {
+		return slices.ContainsFunc(p.computed, func(a assignment) bool {
+			return a.field == f || slices.Contains(a.expr.fields, f) || slices.Contains(a.expr.changed, f)
+		})
+	}
+	return slices.ContainsFunc(p.steps, func(s *step) bool {
+		copies := func(list []copied) bool {
+			return slices.ContainsFunc(list, func(c copied) bool { return touched(c.ours) })
+		}
+		return slices.ContainsFunc(s.set, func(a assignment) bool { return touched(a.field) }) ||
+			s.lookup != nil && copies(s.lookup.copies) || s.choose != nil && copies(s.choose.copies)
+	})
 }
 
 // Empty reports whether the table does nothing by itself.

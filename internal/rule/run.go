@@ -36,7 +36,7 @@ func (p *Program) Run(ctx context.Context, env Env, rows []*Row) error {
 			return err
 		}
 	}
-	if len(p.steps) > 0 && len(p.computed) > 0 {
+	if p.again {
 		for _, row := range rows {
 			if row.Err == nil && row.Event != Delete {
 				r.assign(row, p.computed)
