@@ -3,6 +3,7 @@ package dialect
 import (
 	"context"
 	"net/url"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -139,7 +140,8 @@ func (r *run) bound() {
 // run decodes, executes and answers the items of one stage.
 func (r *run) run(ctx context.Context, stage []int) {
 	ready := make([]int, 0, len(stage))
-	for _, i := range stage {
+	for n, i := range stage {
+		breathe(n)
 		if !r.ready(i) {
 			continue
 		}
@@ -279,11 +281,20 @@ func (r *run) execute(ctx context.Context, list []int) {
 // maxRounds bounds how often an exchange may want something more.
 const maxRounds = 16
 
+// breathe lets waiting requests go first, now and then: a batch of 10,000 items computes for hundreds of milliseconds, and Go
+// takes the processor away only every ten.
+func breathe(n int) {
+	if n%32 == 31 {
+		runtime.Gosched()
+	}
+}
+
 func (r *run) rounds(ctx context.Context, list []int, ordered bool) {
 	for round := 0; len(list) > 0; round++ {
 		r.unit(ctx, list, ordered)
 		var more []int
-		for _, i := range list {
+		for n, i := range list {
+			breathe(n)
 			w := &r.work[i]
 			if round == 0 && allUnserviced(w.out) {
 				r.unserviced(i)

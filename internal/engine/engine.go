@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"sync"
@@ -183,6 +184,9 @@ func (e *Engine) begin(ctx context.Context, snap *catalog.Snapshot, u *record.Un
 		}
 	}
 	for i := range u.Ops {
+		if i%64 == 63 {
+			runtime.Gosched() // a large unit lets waiting requests go first
+		}
 		t := &x.tasks[i]
 		t.i, t.out = i, &x.out[i]
 		t.out.Total = -1

@@ -2,6 +2,7 @@ package rule
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"time"
 
@@ -22,7 +23,10 @@ type Env struct {
 // means that a read failed and nothing may be written.
 func (p *Program) Run(ctx context.Context, env Env, rows []*Row) error {
 	r := &run{p: p, env: env, values: map[string]any{}, previous: map[string]any{}}
-	for _, row := range rows {
+	for i, row := range rows {
+		if i%64 == 63 {
+			runtime.Gosched() // a large set lets waiting requests go first
+		}
 		if row.Err != nil || row.Event == Delete {
 			continue
 		}

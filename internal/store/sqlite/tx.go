@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"runtime"
 	"time"
 
 	"weir/internal/catalog"
@@ -106,6 +107,10 @@ type set struct {
 	insert     bool
 }
 
+// yieldEvery is after how many rows a large set lets waiting goroutines go first. A set of 10,000 computes for hundreds of
+// milliseconds, and Go takes the processor away only every ten.
+const yieldEvery = 16
+
 func (t *tx) write(ctx context.Context, s *set) (*store.Written, error) {
 	if t.done {
 		return nil, errOver
@@ -129,6 +134,9 @@ func (t *tx) write(ctx context.Context, s *set) (*store.Written, error) {
 		row, none = make([]record.Value, len(s.back)), make([]record.Value, len(s.back))
 	}
 	for i := range s.n {
+		if i%yieldEvery == yieldEvery-1 {
+			runtime.Gosched()
+		}
 		err := t.bind(p, s, i)
 		var hit bool
 		if err == nil {
