@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -20,6 +22,7 @@ import (
 type benchCommand struct {
 	NowBatch nowBatchCommand `cmd:"" name:"now-batch" help:"Twenty endpoints called singly and in batches of 5, 10 and 20."`
 	Bars     barsCommand     `cmd:"" help:"The speed bars against the yardsticks, with a table of ratios."`
+	Load     loadCommand     `cmd:"" help:"One GET over and over, as fast as it is answered; prints JSON."`
 	NowFlood nowFloodCommand `cmd:"" name:"now-flood" help:"Users open a page of 20 calls at once, singly and in batches."`
 }
 
@@ -187,4 +190,36 @@ func (o ownNodes) Configure(ctx context.Context, profile string, set map[string]
 		})
 	}
 	return targets, stop, nil
+}
+
+type loadCommand struct {
+	Path        string        `arg:"" help:"Path with its query, such as /api/now/table/incident?sysparm_limit=1."`
+	Target      []string      `help:"Base URLs of the nodes to load." default:"http://127.0.0.1:8080" placeholder:"URL"`
+	User        string        `help:"Login." default:"admin"`
+	Password    string        `help:"Password." default:"admin" env:"WEIR_TEST_BENCH_PASSWORD"`
+	Insecure    bool          `help:"Accept any TLS certificate."`
+	Connections int           `help:"Connections that are kept alive and used at once." default:"1"`
+	Duration    time.Duration `help:"How long." default:"5s"`
+	Session     string        `help:"A path that is asked first for session cookies, so that all connections are one session." placeholder:"PATH"`
+}
+
+// Run loads.
+func (c *loadCommand) Run(ctx context.Context, s streams) error {
+	r, err := bench.Load(ctx, bench.LoadOptions{
+		Access:      bench.Access{Targets: c.Target, User: c.User, Password: c.Password, Insecure: c.Insecure},
+		Request:     bench.Request{Method: http.MethodGet, Path: c.Path},
+		Connections: c.Connections, Duration: c.Duration, SessionPath: c.Session,
+	})
+	if err != nil {
+		return err
+	}
+	out, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "%s\n", out)
+	if r.Requests == 0 {
+		return errFailed
+	}
+	return nil
 }

@@ -299,7 +299,7 @@ func (s *barRun) fairness(ctx context.Context, b *Bar) error {
 	for range s.Rounds {
 		r, err := Fairness(ctx, FairnessOptions{
 			Access: s.access(), Request: Request{Method: http.MethodGet, Path: incidentPath + "/" + id},
-			SessionPath: incidentPath + "/" + id, Duration: s.Load / 2,
+			SessionPath: incidentPath + "/" + id, Duration: s.Load / 2, LoadProgram: s.Program,
 		})
 		if err != nil {
 			return err

@@ -479,6 +479,10 @@ type ProbeOptions struct {
 	Duration time.Duration
 	// ProbeSession and LoadSession, when set, are paths from which each side first gets session cookies of its own.
 	ProbeSession, LoadSession string
+	// LoadProgram, when set, is the weir binary, which makes the load in a process of its own (weir bench load). In this
+	// process the probe's answers would wait behind the load's, and what is measured would be the generator.
+	// Load is then a GET without a body.
+	LoadProgram string
 }
 
 // ProbeResult compares the probe's times.
@@ -515,19 +519,26 @@ func Probe(ctx context.Context, o ProbeOptions) (ProbeResult, error) {
 	if err != nil {
 		return ProbeResult{}, fmt.Errorf("probe: %w", err)
 	}
-	loadHeads, err := load.heads(ctx)
-	if err != nil {
-		return ProbeResult{}, fmt.Errorf("load: %w", err)
+	beside := func() (LoadResult, error) { return loadIn(ctx, o.LoadProgram, load, o.Duration) }
+	if o.LoadProgram == "" {
+		loadHeads, err := load.heads(ctx)
+		if err != nil {
+			return ProbeResult{}, fmt.Errorf("load: %w", err)
+		}
+		beside = func() (LoadResult, error) { return load.run(ctx, loadHeads, o.Duration), nil }
 	}
 	var r ProbeResult
 	r.Quiet = probe.runScheduled(ctx, probeHeads, o.Rate, o.Duration)
-	loaded := make(chan struct{})
+	loaded := make(chan error, 1)
 	go func() {
-		defer close(loaded)
-		r.Load = load.run(ctx, loadHeads, o.Duration)
+		var err error
+		r.Load, err = beside()
+		loaded <- err
 	}()
 	r.Loaded = probe.runScheduled(ctx, probeHeads, o.Rate, o.Duration)
-	<-loaded
+	if err := <-loaded; err != nil {
+		return ProbeResult{}, fmt.Errorf("load: %w", err)
+	}
 	if err := ctx.Err(); err != nil {
 		return ProbeResult{}, fmt.Errorf("probe stopped before its end: %w", err)
 	}
@@ -595,9 +606,10 @@ type FairnessOptions struct {
 	//
 	// Defaults to 200.
 	Flood int
-	// Rate and Duration are those of the other session; see [ProbeOptions].
-	Rate     float64
-	Duration time.Duration
+	// Rate, Duration and LoadProgram are as in [ProbeOptions].
+	Rate        float64
+	Duration    time.Duration
+	LoadProgram string
 }
 
 // Fairness measures what a flooding session does to another one: the P90Ratio of the result compares the other session's
@@ -609,6 +621,7 @@ func Fairness(ctx context.Context, o FairnessOptions) (ProbeResult, error) {
 	return Probe(ctx, ProbeOptions{
 		Access: o.Access, Probe: o.Request, Rate: o.Rate, Connections: 4, ProbeSession: o.SessionPath,
 		Load: o.Request, LoadConnections: o.Flood, LoadSession: o.SessionPath, Duration: o.Duration,
+		LoadProgram: o.LoadProgram,
 	})
 }
 

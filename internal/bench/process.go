@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -102,9 +103,33 @@ func (p *process) watch(f func() error) (high float64, err error) {
 	return <-sampled, err
 }
 
+// loadIn runs a load of GETs in a process of its own: the weir binary as "bench load". It gets one thread, which keeps
+// a server of this kind busy, so that it does not take the processors that server and probe share with it.
+func loadIn(ctx context.Context, program string, o LoadOptions, d time.Duration) (LoadResult, error) {
+	args := []string{
+		"bench", "load", o.Request.Path, "--connections", strconv.Itoa(o.Connections), "--duration", d.String(), "--user", o.User,
+		"--target", strings.Join(o.Targets, ","), "--session", o.SessionPath,
+	}
+	if o.Insecure {
+		args = append(args, "--insecure")
+	}
+	var r LoadResult
+	out, err := outputWith(ctx, []string{"WEIR_TEST_BENCH_PASSWORD=" + o.Password, "GOMAXPROCS=1"}, program, args...)
+	if err == nil {
+		err = json.Unmarshal(out, &r)
+	}
+	return r, err
+}
+
 // output runs a program to its end and returns what it printed.
 func output(ctx context.Context, program string, args ...string) ([]byte, error) {
+	return outputWith(ctx, nil, program, args...)
+}
+
+// outputWith is output with more in the program's environment.
+func outputWith(ctx context.Context, env []string, program string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), env...)
 	var log tail
 	cmd.Stderr = &log
 	out, err := cmd.Output()
