@@ -18,6 +18,7 @@ import (
 	"weir/internal/config"
 	"weir/internal/dialect"
 	"weir/internal/dialect/now"
+	"weir/internal/dialect/odata"
 	"weir/internal/engine"
 	"weir/internal/gate"
 	"weir/internal/project"
@@ -98,7 +99,7 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 	})
 	options := c.Engine
 	options.Hash = auth.Hash
-	front := now.New(c.Now)
+	front, services := now.New(c.Now), odata.New(c.OData)
 	scripts := script.New(script.Options{
 		Config: c.Script, ParseQuery: front.ParseQuery, Log: log,
 		Permit: func(ctx context.Context, user string) (func(), error) {
@@ -153,6 +154,9 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 	}
 	mux := &dialect.Mux{}
 	mux.Handle("/api/", front)
+	for _, prefix := range odata.Prefixes {
+		mux.Handle(prefix, services)
+	}
 	var traced func(*server.Visit)
 	if c.Telemetry.OTLP != "" {
 		if n.tracer, err = newTracer(ctx, c.Telemetry, c.Name); err != nil {

@@ -36,6 +36,8 @@ func Build(version uint64, defs Definitions) (*Snapshot, error) {
 	}
 	b.links()
 	b.endpoints(defs.Endpoints)
+	b.snap.services = slices.Clone(defs.Services)
+	slices.SortFunc(b.snap.services, func(x, y ServiceDef) int { return strings.Compare(x.Name, y.Name) })
 	if len(b.faults) > 0 {
 		return nil, errors.Join(b.faults...)
 	}

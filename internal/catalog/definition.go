@@ -4,6 +4,7 @@ package catalog
 type Definitions struct {
 	Tables    []TableDef    `yaml:"tables"`
 	Endpoints []EndpointDef `yaml:"endpoints"`
+	Services  []ServiceDef  `yaml:"services"`
 }
 
 // TableDef is one table file.
@@ -160,4 +161,85 @@ type EndpointDef struct {
 	Public bool     `yaml:"public,omitempty"` // no authentication needed
 	File   string   `yaml:"file,omitempty"`   // in the project, for error positions
 	Script string   `yaml:"script"`
+}
+
+// ServiceDef is one file of services/: tables under the names by which a protocol's clients know them.
+type ServiceDef struct {
+	Name      string        `yaml:"name"`                // as it stands in paths: GWSAMPLE_BASIC
+	Protocol  string        `yaml:"protocol,omitempty"`  // odata (default)
+	Namespace string        `yaml:"namespace,omitempty"` // of the path: IWBEP; defaults to sap
+	Schema    string        `yaml:"schema,omitempty"`    // namespace of the types; defaults to the name
+	Label     string        `yaml:"label,omitempty"`
+	Roles     []string      `yaml:"roles,omitempty"`     // any of; none: anybody authenticated, within the tables' own access
+	CSRF      *bool         `yaml:"csrf,omitempty"`      // changes need the token of the handshake; defaults to the setting odata.csrf
+	PageSize  int           `yaml:"page_size,omitempty"` // entries of a page when the client names none; defaults to the setting odata.page_size
+	Expose    []string      `yaml:"expose,omitempty"`    // tables whose sets, properties and navigation follow from the catalog
+	Complex   []ComplexDef  `yaml:"complex,omitempty"`
+	Sets      []SetDef      `yaml:"sets,omitempty"`
+	Functions []FunctionDef `yaml:"functions,omitempty"`
+}
+
+// ComplexDef is a complex type: its members have no fields of their own, each property that uses it maps them.
+type ComplexDef struct {
+	Name       string        `yaml:"name"`
+	Properties []PropertyDef `yaml:"properties"`
+}
+
+// SetDef is one entity set and its type.
+type SetDef struct {
+	Name       string        `yaml:"name"`
+	Type       string        `yaml:"type,omitempty"`  // entity type; defaults to the set's name without "Set"
+	Table      string        `yaml:"table,omitempty"` // absent: a transport shell, whose deep inserts carry records of other sets and which stores nothing
+	Label      string        `yaml:"label,omitempty"`
+	Allow      []string      `yaml:"allow,omitempty"`      // read, create, update, delete; defaults to what the table allows
+	Key        []string      `yaml:"key,omitempty"`        // properties; defaults to those of the table's key
+	Properties []PropertyDef `yaml:"properties,omitempty"` // defaults to one for each field, named as it
+	Navigation []NavDef      `yaml:"navigation,omitempty"`
+	ETag       string        `yaml:"etag,omitempty"`   // property whose value is the version (ConcurrencyMode Fixed); "none" for no version
+	Search     []string      `yaml:"search,omitempty"` // properties that a search looks into; defaults to the texts of a searchable set
+	MaxPage    int           `yaml:"max_page,omitempty"`
+	// Annotations are further sap: attributes of the set, name to value: pageable: "false".
+	Annotations map[string]string `yaml:"annotations,omitempty"`
+}
+
+// PropertyDef is one property of an entity or complex type.
+type PropertyDef struct {
+	Name      string `yaml:"name"`
+	Field     string `yaml:"field,omitempty"` // field, or a dot-walk, which can only be read; defaults to the name
+	Type      string `yaml:"type,omitempty"`  // Edm type, "Edm.String", or a complex type of the service; defaults to that of the field's type
+	MaxLength int    `yaml:"max_length,omitempty"`
+	Precision int    `yaml:"precision,omitempty"`
+	Scale     int    `yaml:"scale,omitempty"`
+	Nullable  *bool  `yaml:"nullable,omitempty"`  // defaults to true but for keys and mandatory fields
+	Creatable *bool  `yaml:"creatable,omitempty"` // defaults to what the field allows
+	Updatable *bool  `yaml:"updatable,omitempty"`
+	// Members maps the members of a complex type to fields: City: address_city.
+	Members     map[string]string `yaml:"members,omitempty"`
+	Label       string            `yaml:"label,omitempty"`
+	Annotations map[string]string `yaml:"annotations,omitempty"` // sap: attributes: unit, semantics, sortable …
+}
+
+// NavDef is one navigation property.
+type NavDef struct {
+	Name        string            `yaml:"name"`
+	Target      string            `yaml:"target"` // entity set
+	Many        bool              `yaml:"many,omitempty"`
+	On          map[string]string `yaml:"on,omitempty"`          // own property: the target's; empty in a transport shell
+	Association string            `yaml:"association,omitempty"` // V2 name; defaults to Assoc_{From}_{To}, which both directions share
+	Partner     string            `yaml:"partner,omitempty"`     // the target's navigation back; found by itself when unambiguous
+}
+
+// FunctionDef is a function import of V2, a function (GET) or action (POST) import of V4. It runs a scripted endpoint, whose
+// request body is the parameters as a JSON object and whose answer body is the result: a value, an object of the complex type,
+// or for an entity type the key (an object of key properties, or an array of them), which is then read as the caller.
+type FunctionDef struct {
+	Name        string            `yaml:"name"`
+	Method      string            `yaml:"method,omitempty"` // GET (default) or POST
+	Parameters  []PropertyDef     `yaml:"parameters,omitempty"`
+	Returns     string            `yaml:"returns,omitempty"` // type, or Collection(type); absent: nothing
+	Set         string            `yaml:"set,omitempty"`     // entity set of the entities returned
+	Endpoint    string            `yaml:"endpoint"`          // name of the scripted endpoint
+	ActionFor   string            `yaml:"action_for,omitempty"`
+	Label       string            `yaml:"label,omitempty"`
+	Annotations map[string]string `yaml:"annotations,omitempty"`
 }

@@ -17,6 +17,7 @@ type Snapshot struct {
 	endpoints map[string]*Endpoint
 	routes    []*Endpoint
 	versioned []versioned
+	services  []ServiceDef
 	referrers map[string][]Referrer
 }
 
@@ -36,6 +37,9 @@ func (s *Snapshot) Table(name string) (*Table, error) {
 
 // Tables are the names of all tables, sorted.
 func (s *Snapshot) Tables() []string { return s.names }
+
+// Services are the definitions of all services, sorted by name. What they mean is up to the package of their protocol.
+func (s *Snapshot) Services() []ServiceDef { return s.services }
 
 // Endpoints are all scripted endpoints, more specific paths first.
 func (s *Snapshot) Endpoints() []*Endpoint { return s.routes }

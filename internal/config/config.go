@@ -19,6 +19,7 @@ import (
 
 	"weir/internal/auth"
 	"weir/internal/dialect/now"
+	"weir/internal/dialect/odata"
 	"weir/internal/engine"
 	"weir/internal/gate"
 	"weir/internal/script"
@@ -76,6 +77,8 @@ type Config struct {
 
 	// Now is the now dialect.
 	Now now.Options `yaml:"now"`
+	// OData is the odata dialect.
+	OData odata.Options `yaml:"odata"`
 
 	// Script bounds scripted endpoints.
 	Script script.Config `yaml:"script"`
@@ -200,6 +203,7 @@ func Defaults(profile string) Config {
 	}
 	c.Engine.Defaults()
 	c.Now.Defaults()
+	c.OData.Defaults()
 	c.Script.Defaults()
 	if profile == ProfileServiceNow {
 		c.Gate = gate.ServiceNow()
@@ -263,6 +267,6 @@ func (c *Config) Validate() error {
 			faults = append(faults, fmt.Errorf("dialects: %q is not a dialect that there is", d))
 		}
 	}
-	faults = append(faults, c.Engine.Validate(), c.Now.Validate(), c.Script.Validate(), c.Gate.Validate(), c.Auth.Validate(), c.Server().Validate())
+	faults = append(faults, c.Engine.Validate(), c.Now.Validate(), c.OData.Validate(), c.Script.Validate(), c.Gate.Validate(), c.Auth.Validate(), c.Server().Validate())
 	return errors.Join(faults...)
 }

@@ -23,6 +23,7 @@ var ErrBody = errors.New("body cannot be read")
 type Call struct {
 	Method   string
 	Path     string // decoded, without query
+	RawPath  string // as it was sent, percent-encoded; for dialects whose paths hold quoted keys
 	RawQuery string
 	Header   wire.Header
 	Body     []byte // uncompressed

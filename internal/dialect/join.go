@@ -241,15 +241,16 @@ func (r *run) address(c *Call, s string) error {
 	}
 	s, _, _ = strings.Cut(s, "#")
 	path, query, _ := strings.Cut(s, "?")
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	c.RawPath = path
 	if strings.IndexByte(path, '%') >= 0 {
 		plain, err := url.PathUnescape(path)
 		if err != nil {
 			return record.Errorf(record.Invalid, "", "the path %.80q has a bad escape", path)
 		}
 		path = plain
-	}
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path
 	}
 	c.Path, c.RawQuery = path, query
 	return nil

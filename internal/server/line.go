@@ -201,7 +201,7 @@ func (v *Visit) describe() {
 		scheme = "https://"
 	}
 	v.call = dialect.Call{
-		Method: v.Method, Path: v.Path, RawQuery: v.r.URL.RawQuery, Base: scheme + v.r.Host, Actor: v.Identity.Actor,
+		Method: v.Method, Path: v.Path, RawPath: v.r.URL.EscapedPath(), RawQuery: v.r.URL.RawQuery, Base: scheme + v.r.Host, Actor: v.Identity.Actor,
 		Header: make(wire.Header, 0, len(v.r.Header)),
 	}
 	for name, values := range v.r.Header {

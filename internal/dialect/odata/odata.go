@@ -1,0 +1,227 @@
+package odata
+
+import (
+	"strings"
+	"sync"
+
+	"weir/internal/catalog"
+	"weir/internal/dialect"
+	"weir/internal/edm"
+	"weir/internal/record"
+	"weir/internal/wire"
+)
+
+// Dialect is the OData front end.
+type Dialect struct {
+	opt   Options
+	model models
+}
+
+var _ dialect.Dialect = (*Dialect)(nil)
+
+// New is a dialect with the given settings.
+func New(opt Options) *Dialect {
+	opt.Defaults()
+	return &Dialect{opt: opt}
+}
+
+// Prefixes are where the dialect lives.
+var Prefixes = []string{"/sap/opu/odata/", "/sap/opu/odata4/", "/odata/"}
+
+// Name is "odata".
+func (d *Dialect) Name() string { return "odata" }
+
+// version is the version of the protocol that a call speaks; its path says it.
+type version uint8
+
+const (
+	v2 version = 2
+	v4 version = 4
+)
+
+// request is one call being decoded: what everything below Decode works with.
+type request struct {
+	d      *Dialect
+	snap   *catalog.Snapshot
+	call   *dialect.Call
+	ver    version
+	svc    *edm.Service
+	root   string // path of the service root without the slash at its end, as the caller spelled it
+	rest   string // what follows it, percent-encoded, without the slash at its beginning
+	method string // what the call means, overrides applied; HEAD is GET
+	format format // of the answer
+	query  params // plain name=value pairs, decoded
+
+	// refs finds what an earlier call of the same changeset or group, or of the same batch, made: $1. Nil outside batches.
+	refs func(id string) (reference, bool)
+	// first is the index of the call's first op in the exchange that it becomes part of, group the group of all its writes there: a
+	// changeset is one exchange of many calls. Alone they are 0, and a call that needs a group uses 1. Refs to own ops count from first.
+	first, group int
+}
+
+// reference is an entity that another call of the batch addresses as $id. Its key may hold Refs.
+type reference struct {
+	set *edm.Set
+	key []record.Value // in the order of the type's key
+}
+
+// Decode reads a call. A batch is no exchange: it goes to Batch.
+func (d *Dialect) Decode(snap *catalog.Snapshot, c *dialect.Call) (*dialect.Exchange, error) {
+	q, err := d.begin(snap, c)
+	if err != nil {
+		return nil, err
+	}
+	return q.decode()
+}
+
+// begin finds version, service and format of a call.
+func (d *Dialect) begin(snap *catalog.Snapshot, c *dialect.Call) (*request, error) {
+	q := &request{d: d, snap: snap, call: c, method: methodOf(c)}
+	var err error
+	if err = q.locate(); err != nil {
+		return nil, err
+	}
+	if q.query, err = parseParams(c.RawQuery); err != nil {
+		return nil, err
+	}
+	if q.format, err = q.negotiate(); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// decode makes the exchange of a call whose service is known.
+func (q *request) decode() (*dialect.Exchange, error) {
+	t, err := q.parsePath()
+	if err != nil {
+		return nil, err
+	}
+	switch q.method {
+	case "GET":
+		return q.read(t)
+	case "POST", "PUT", "PATCH", "MERGE", "DELETE":
+		return q.write(t)
+	}
+	return nil, record.Errorf(record.NotAllowed, "", "the method %.20s does not exist here", q.method)
+}
+
+// methodOf is the method that a call means. X-HTTP-Method replaces POST, and only POST, so that a harmless method can never be
+// turned into a write on the way. HEAD is a GET whose body the server leaves out.
+func methodOf(c *dialect.Call) string {
+	switch c.Method {
+	case "HEAD":
+		return "GET"
+	case "POST":
+		for _, name := range []string{"X-HTTP-Method", "X-HTTP-Method-Override"} {
+			if m := strings.TrimSpace(c.Header.Get(name)); m != "" {
+				return strings.ToUpper(m)
+			}
+		}
+	}
+	return strings.ToUpper(c.Method)
+}
+
+// models are the services of one snapshot, each compiled when it is first asked for.
+type models struct {
+	mu   sync.Mutex
+	snap *catalog.Snapshot
+	by   map[string]*edm.Service
+	errs map[string]error
+}
+
+// service finds a service by name. The error is a NoPath.
+func (m *models) service(snap *catalog.Snapshot, name string) (*edm.Service, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.snap != snap {
+		m.snap, m.by, m.errs = snap, make(map[string]*edm.Service), make(map[string]error)
+	}
+	if s := m.by[name]; s != nil {
+		return s, nil
+	}
+	if err := m.errs[name]; err != nil {
+		return nil, err
+	}
+	list := snap.Services()
+	for i := range list {
+		if list[i].Name != name || list[i].Protocol != "" && list[i].Protocol != "odata" {
+			continue
+		}
+		s, err := edm.Compile(snap, &list[i])
+		if err != nil {
+			m.errs[name] = err // apply has checked it, so this is a bug of ours
+			return nil, err
+		}
+		m.by[name] = s
+		return s, nil
+	}
+	return nil, record.Errorf(record.NoPath, "", "No service found for namespace and name %.80q", name)
+}
+
+// locate splits the path into service root and rest and finds the service:
+//
+//	/sap/opu/odata/{namespace}/{SERVICE}[;v=N][;o=ALIAS]/…                 V2
+//	/sap/opu/odata4/{ns}/{group}/default/{ns}/{service}/{version}/…       V4
+//	/odata/v2/{service}/… and /odata/v4/{service}/…
+func (q *request) locate() error {
+	path := q.call.RawPath
+	if path == "" {
+		path = q.call.Path
+	}
+	segments := 0
+	switch {
+	case strings.HasPrefix(path, "/sap/opu/odata/"):
+		q.ver, segments = v2, 5
+	case strings.HasPrefix(path, "/sap/opu/odata4/"):
+		q.ver, segments = v4, 9
+	case strings.HasPrefix(path, "/odata/v2/"):
+		q.ver, segments = v2, 3
+	case strings.HasPrefix(path, "/odata/v4/"):
+		q.ver, segments = v4, 3
+	default:
+		return noPath("")
+	}
+	end := 0
+	for range segments {
+		next := strings.IndexByte(path[end+1:], '/')
+		if next < 0 {
+			end = len(path)
+			break
+		}
+		end += 1 + next
+	}
+	parts := strings.Split(path[1:end], "/")
+	if len(parts) != segments {
+		return noPath(path)
+	}
+	q.root, q.rest = path[:end], strings.TrimPrefix(path[end:], "/")
+	name := parts[segments-1]
+	if segments == 9 {
+		name = parts[segments-2]
+	}
+	name, _, _ = strings.Cut(name, ";")
+	var err error
+	if q.svc, err = q.d.model.service(q.snap, name); err != nil {
+		return err
+	}
+	for _, role := range q.svc.Def.Roles {
+		if q.call.Actor.Has(role) {
+			return nil
+		}
+	}
+	if len(q.svc.Def.Roles) > 0 {
+		return record.Errorf(record.Forbidden, "", "No authorization to access service %s", q.svc.Name)
+	}
+	return nil
+}
+
+// base is the absolute URL of the service root, without the slash at its end.
+func (q *request) base() string { return q.call.Base + q.root }
+
+// noPath is the error of a segment that names nothing.
+func noPath(segment string) error {
+	return record.Errorf(record.NoPath, "", "Resource not found for segment '%.120s'", segment)
+}
+
+// Fail writes the error envelope of the version that the path names.
+func (d *Dialect) Fail(c *dialect.Call, err error, a *wire.Answer) { d.fail(c, err, a) }
