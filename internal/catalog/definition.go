@@ -177,6 +177,9 @@ type ServiceDef struct {
 	Complex   []ComplexDef  `yaml:"complex,omitempty"`
 	Sets      []SetDef      `yaml:"sets,omitempty"`
 	Functions []FunctionDef `yaml:"functions,omitempty"`
+
+	// Associations are further ones in V2 documents, which no navigation property uses: those of value helps.
+	Associations []AssociationDef `yaml:"associations,omitempty"`
 }
 
 // ComplexDef is a complex type: its members have no fields of their own, each property that uses it maps them.
@@ -227,6 +230,14 @@ type NavDef struct {
 	On          map[string]string `yaml:"on,omitempty"`          // own property: the target's; empty in a transport shell
 	Association string            `yaml:"association,omitempty"` // V2 name; defaults to Assoc_{From}_{To}, which both directions share
 	Partner     string            `yaml:"partner,omitempty"`     // the target's navigation back; found by itself when unambiguous
+}
+
+// AssociationDef is an association of V2 between one entity of a set and many of another.
+type AssociationDef struct {
+	Name string            `yaml:"name"`
+	From string            `yaml:"from"`         // set of the one
+	To   string            `yaml:"to"`           // set of the many
+	On   map[string]string `yaml:"on,omitempty"` // property of the one, all of its key: property of the many
 }
 
 // FunctionDef is a function import of V2, a function (GET) or action (POST) import of V4. It runs a scripted endpoint, whose

@@ -131,10 +131,12 @@ type Nav struct {
 	On      []Link // own property equals the target's; empty below a transport shell
 	Partner *Nav   // the way back, nil if there is none
 	Assoc   *Association
-	Index   int // position in Type.Navs
+	Back    bool // it leads from the To end of its association to the From end
+	Index   int  // position in Type.Navs
 }
 
-// Link is one pair of properties that a navigation compares.
+// Link is one pair of properties that a navigation compares. Their kinds are the same, but where a reference field, whose value
+// is always a text, leads to a key that is none.
 type Link struct{ Own, Other *Property }
 
 // Association is what V2 makes of a navigation property and its partner. One is the end with multiplicity 0..1 or 1.
@@ -146,11 +148,18 @@ type Association struct {
 	Dependent []*Property // in To's type
 }
 
+// The multiplicities of an end.
+const (
+	ExactlyOne = "1"
+	Optional   = "0..1"
+	Several    = "*"
+)
+
 // End is one end of an association.
 type End struct {
 	Role         string // FromRole_Assoc_BusinessPartner_Products
 	Set          *Set
-	Multiplicity string // "1", "0..1" or "*"
+	Multiplicity string // ExactlyOne, Optional or Several
 }
 
 // Function is a function or action import.
