@@ -22,8 +22,8 @@ type format interface {
 	result(q *request, a *wire.Answer, f *edm.Function, values []record.Value)
 	// service writes the service document.
 	service(q *request, a *wire.Answer)
-	// fault writes an error.
-	fault(q *request, a *wire.Answer, f *fault)
+	// xml reports whether errors are written as XML: beside Atom.
+	xml() bool
 }
 
 // negotiate chooses the format of the answer: $format, else Accept. The error is a NotAcceptable.

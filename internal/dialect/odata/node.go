@@ -28,6 +28,7 @@ type node struct {
 	shape  *shape
 	rows   *record.Rows
 	branch []branch
+	cids   []string // V4: the @Core.ContentID of each entity, as a deep insert gave it; nil: none has one
 }
 
 // branch is one expanded navigation property of all entities of a node.
@@ -36,6 +37,8 @@ type branch struct {
 	node *node
 	// of[i] are the rows of node that belong to entity i, in order.
 	of [][]int32
+	// bare[i] says that entity i is not expanded here after all, as a deep insert nested nothing in it; nil: all are.
+	bare []bool
 	// totals[i], if counted, is how many there are without regard to top and skip.
 	totals []int64
 }
@@ -49,7 +52,10 @@ type entity struct {
 	id    string // @odata.id, @id
 	cid   string // @Core.ContentID, echoed with the nested entity
 	gone  bool   // @removed of a delta payload
-	at    string // position in the body: "ToProducts(3)"; "" at the root
+
+	up  *entity  // that it is nested in; nil at the root
+	via *edm.Nav // of up
+	nth int      // its position among the entities of via or of a delta payload; -1: it is the only one
 }
 
 // propValue is a property with its value. Parts of complex properties stand alone.

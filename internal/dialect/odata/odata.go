@@ -57,12 +57,18 @@ type request struct {
 	// first is the index of the call's first op in the exchange that it becomes part of, group the group of all its writes there: a
 	// changeset is one exchange of many calls. Alone they are 0, and a call that needs a group uses 1. Refs to own ops count from first.
 	first, group int
+	// made is the entity that the call creates or changes, known after decode: what $id of this call means to later ones. Its set is nil
+	// if there is none.
+	made reference
 }
 
 // reference is an entity that another call of the batch addresses as $id. Its key may hold Refs.
 type reference struct {
 	set *edm.Set
 	key []record.Value // in the order of the type's key
+	// known are the values of key as far as the client gave them, null where the server does: what a body says of a parent that is a Ref
+	// is compared with them. Nil: key holds no Refs.
+	known []record.Value
 }
 
 // Decode reads a call. A batch is no exchange: it goes to Batch.
