@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"weir/internal/catalog"
@@ -41,8 +42,16 @@ type ItemRecord struct {
 	Start, Time     time.Duration // since the batch began; how long
 	SQL             time.Duration
 	SQLCount        int
-	SetOps          int // how many ops the largest set had that the item was part of
+	SetOps          int   // how many ops the largest set had that the item was part of
+	Sets            []int // the numbers of the sets that the item was part of; see [telemetry.Recorder.Sets]
 	Rows            int
 	Bytes           int // of the answer's body
 	Unserviced      bool
+}
+
+// Rode notes that the item was part of set n of the request.
+func (r *ItemRecord) Rode(n int) {
+	if n > 0 && !slices.Contains(r.Sets, n) {
+		r.Sets = append(r.Sets, n)
+	}
 }

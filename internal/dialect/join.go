@@ -426,6 +426,7 @@ func (p *Part) account(out []record.Outcome, at time.Duration) {
 		p.SQL += s.SQL
 		p.SQLCount += s.SQLCount
 		p.SetOps = max(p.SetOps, s.SetOps)
+		p.Rode(s.Set)
 		p.Rows += s.Rows
 		if s.End == 0 {
 			continue

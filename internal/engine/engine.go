@@ -149,6 +149,7 @@ type unit struct {
 	wants map[int][]string // fields that Refs ask of ops
 	token map[string]int
 	room  atomic.Int64 // bytes that results may still take
+	sets  atomic.Int64 // how many were executed
 	spare spares
 
 	stopped int  // the op at which the unit stopped, -1: none
@@ -434,10 +435,11 @@ func (x *unit) settle(t *task, err *record.Error) {
 
 // measure adds what running tasks together took to their statistics.
 func (x *unit) measure(tasks []*task, start time.Time, sql time.Duration, statements int) {
-	end := time.Since(x.began)
+	end, took := time.Since(x.began), time.Since(start)
 	if statements > 0 {
 		x.e.count.set(len(tasks))
 	}
+	set := int(x.sets.Add(1))
 	for _, t := range tasks {
 		s := &t.out.Stat
 		if s.SetOps == 0 {
@@ -446,7 +448,7 @@ func (x *unit) measure(tasks []*task, start time.Time, sql time.Duration, statem
 		s.End = end
 		s.SQL += sql / time.Duration(len(tasks))
 		s.SQLCount += statements
-		s.SetOps = len(tasks)
+		s.SetOps, s.Set, s.SetTime = len(tasks), set, took
 	}
 }
 

@@ -157,11 +157,14 @@ type Outcome struct {
 }
 
 // Stat is where the time of one op went. A fused op shares its set's statement: SQL is the set's time divided by its
-// ops, SetOps says how many there were.
+// ops, SetOps says how many there were. Set numbers the sets of a unit from 1, so that ops which shared a statement are
+// known by it; 0: the op had none. SetTime is how long the whole set took.
 type Stat struct {
 	Start, End time.Duration // since the unit began
 	SQL        time.Duration
 	SQLCount   int
 	SetOps     int
+	Set        int
+	SetTime    time.Duration
 	Rows       int
 }

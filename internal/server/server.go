@@ -174,11 +174,14 @@ func newTransactionID() string {
 }
 
 // careful is the executor with the eyes of the door: internal errors are logged once, with the request's id, and clients learn
-// the id only. It serves single calls and batches alike.
+// the id only. It serves single calls and batches alike, and keeps which statements their operations shared.
 type careful struct{ s *Server }
 
 func (c *careful) Execute(ctx context.Context, snap *catalog.Snapshot, u *record.Unit) []record.Outcome {
+	rec := telemetry.From(ctx)
+	at := rec.Elapsed()
 	out := c.s.o.Exec.Execute(ctx, snap, u)
+	noteSets(rec, at, u.Ops, out)
 	for i := range out {
 		c.look(ctx, &out[i])
 	}

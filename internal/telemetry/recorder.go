@@ -6,6 +6,7 @@ package telemetry
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -13,16 +14,17 @@ import (
 // Layer is where time goes.
 type Layer uint8
 
-// The layers: the protocol work, the gate, the planning and rules, the database and scripts.
+// The layers: the protocol work, the gate, the planning and rules, the database and scripts, the network between hub and backend.
 const (
 	Hub   Layer = iota // authentication, decode, encode
 	Queue              // the gate
 	BE                 // plan, access, rules
 	App                // SQL, scripts
+	Wire               // between hub and backend: what a remote call took beyond the time that the backend accounts for
 	numLayers
 )
 
-var layerNames = [numLayers]string{"hub", "queue", "be", "app"}
+var layerNames = [numLayers]string{"hub", "queue", "be", "app", "wire"}
 
 // String is the layer's name as answers and metrics show it.
 func (l Layer) String() string { return layerNames[l] }
@@ -45,6 +47,39 @@ type Recorder struct {
 	Borrow      atomic.Int64 // waited for a connection
 	Rows        atomic.Int64
 	Bytes       atomic.Int64 // of the answer's body
+
+	setsMu sync.Mutex
+	sets   []Set
+}
+
+// Set is one set of operations: what the engine executed as one statement.
+type Set struct {
+	Verb, Table string // "insert", "product"; of an invocation the endpoint's name
+	Ops         int
+	Rows        int           // read or written
+	Start, Time time.Duration // since the request began; how long
+}
+
+// AddSets notes sets that were executed and returns the number of the first; those of a request count from 1, in the order
+// in which they are noted. It may be called from any goroutine.
+func (r *Recorder) AddSets(list ...Set) int {
+	if r == nil {
+		return 1
+	}
+	r.setsMu.Lock()
+	defer r.setsMu.Unlock()
+	r.sets = append(r.sets, list...)
+	return len(r.sets) - len(list) + 1
+}
+
+// Sets are the sets of the request so far: number 1 is the first. They must not be changed.
+func (r *Recorder) Sets() []Set {
+	if r == nil {
+		return nil
+	}
+	r.setsMu.Lock()
+	defer r.setsMu.Unlock()
+	return r.sets[:len(r.sets):len(r.sets)]
 }
 
 type frame struct {

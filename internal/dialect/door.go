@@ -1,0 +1,74 @@
+package dialect
+
+import (
+	"time"
+
+	"weir/internal/catalog"
+	"weir/internal/telemetry"
+	"weir/internal/wire"
+)
+
+// What a dialect may want of the door beside decoding. Each is an interface of its own that a [Dialect] may have; the server asks
+// for it and knows no protocol by that.
+
+// Guarded is a [Dialect] whose clients prove that a change is their own will and not the doing of another site's page: they fetch
+// a token and send it along with the session's cookie.
+type Guarded interface {
+	Dialect
+	// Guard reads from the head of a call what it asks for and owes. The call's body is not read yet.
+	Guard(snap *catalog.Snapshot, c *Call) Guard
+	// Grant adds a fresh token to a successful answer of a call that asked for one.
+	Grant(token string, a *wire.Answer)
+	// Refuse answers a change that lacks a valid token. Nothing of it was executed.
+	Refuse(c *Call, a *wire.Answer)
+}
+
+// Guard is what a call asks for and owes.
+type Guard struct {
+	Fetch  bool          // asks for a token
+	Age    time.Duration // how long one given out now holds
+	Token  string        // what the call shows, "" for nothing
+	Need   Need          // when the call is executed with a valid token only
+	Bearer bool          // also when the caller shows a bearer token, which no browser sends by itself
+}
+
+// Need says when a call owes a token.
+type Need uint8
+
+// The needs.
+const (
+	NeedNot     Need = iota
+	NeedBrowser      // when a browser may have sent it by itself: by cookie alone, or with the headers that browsers add
+	NeedAlways
+)
+
+// Timed is a [Dialect] that tells its clients where time went, in headers of its own.
+type Timed interface {
+	Dialect
+	// Timing adds headers to the answer of c, whose head is about to be sent: of a streamed answer what is known by then.
+	// It is asked for failed answers too, and once for the whole answer of a batch.
+	Timing(c *Call, rec *telemetry.Recorder, a *wire.Answer)
+}
+
+// Namer is a [Dialect] that knows better than its paths do how logs, metrics, routes and limits should call what they address.
+type Namer interface {
+	Dialect
+	// ResourceOf names what a path addresses: "odata/GWSAMPLE_BASIC/ProductSet", however the root is spelled. known says that there
+	// is such a resource, so that the name may count in metrics without end.
+	ResourceOf(snap *catalog.Snapshot, path string) (name string, known bool)
+}
+
+// Deferrer is a [Dialect] whose clients may ask to be answered later, and then ask a monitor what became of their call.
+type Deferrer interface {
+	Dialect
+	// Deferred reports whether the client prefers an answer later.
+	Deferred(snap *catalog.Snapshot, c *Call) bool
+	// MonitorOf is the path at which a client asks what became of the call with that id. It lies where the dialect lives.
+	MonitorOf(c *Call, id string) string
+	// Monitored is the id in the path of a monitor, "" for all other paths.
+	Monitored(path string) string
+	// Pending answers that a call is under way still: right after it was accepted, or to a monitor.
+	Pending(c *Call, monitor string, retry time.Duration, a *wire.Answer)
+	// Settled answers a monitor, by what its call c asks for, with the answer that the deferred call had.
+	Settled(c *Call, done *wire.Answer, a *wire.Answer)
+}
