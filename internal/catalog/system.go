@@ -17,7 +17,7 @@ var systemSnapshot = func() *Snapshot {
 	defs := []TableDef{
 		// One row: what is applied. version moves with every apply; checksum is that of the definitions.
 		{Name: "project", Key: []string{"id"}, Fields: []FieldDef{num("id"), num("version"), text("name"), when("applied"), text("checksum")}},
-		// The definitions of the current version, one row for each file (kind "table", "endpoint"), all with that version.
+		// The definitions of the current version, one row for each file (kind "table", "endpoint", "service"), all with that version.
 		{Name: "definition", Key: []string{"kind", "name"}, Fields: []FieldDef{text("kind"), text("name"), text("body"), num("version")}},
 		// Data files that were loaded, so that they are loaded once.
 		{Name: "loaded", Key: []string{"name"}, Fields: []FieldDef{text("name"), text("checksum"), when("at")}},

@@ -398,7 +398,11 @@ func (c *compiler) property(at place, t *Type, d *catalog.PropertyDef) *Property
 func (c *compiler) over(at place, p *Property, table *catalog.Table, path, typ string) {
 	steps, err := c.snap.Resolve(table, path)
 	if err != nil {
-		c.fault(at, "%v", err)
+		msg := err.Error()
+		if e := (*record.Error)(nil); errors.As(err, &e) {
+			msg = e.Msg
+		}
+		c.fault(at, "%s", msg)
 		return
 	}
 	f := steps[len(steps)-1].Field

@@ -131,11 +131,11 @@ func (c *compiler) exposed() []catalog.SetDef {
 	for _, name := range c.def.Expose {
 		t, err := c.snap.Table(name)
 		if err != nil {
-			c.fault(place{"expose"}, "table %s is not defined", name)
+			c.fault(place{"expose", name}, "not defined")
 			continue
 		}
 		if _, twice := at[name]; twice {
-			c.fault(place{"expose"}, "table %s is named twice", name)
+			c.fault(place{"expose", name}, "named twice")
 			continue
 		}
 		at[name] = len(tables)

@@ -141,7 +141,7 @@ func (a *application) run(ctx context.Context) error {
 	if err := a.store(ctx, snap, was); err != nil {
 		return err
 	}
-	a.Log.Info("applied", "version", version, "tables", len(snap.Tables()), "endpoints", len(snap.Endpoints()))
+	a.Log.Info("applied", "version", version, "tables", len(snap.Tables()), "endpoints", len(snap.Endpoints()), "services", len(snap.Services()))
 	// The definitions are there: whoever asked may go away, the other nodes must hear of it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

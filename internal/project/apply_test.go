@@ -259,6 +259,51 @@ func TestApply_NewFieldAddsAColumnAndKeepsRecords(t *testing.T) {
 	})
 }
 
+func TestApply_ServicesComeChangeAndGoWithTheirFiles(t *testing.T) {
+	onEach(t, func(t *testing.T, open func() store.Store) {
+		st, files := open(), shop()
+		names := func(s *catalog.Snapshot) (list []string) {
+			for _, svc := range s.Services() {
+				list = append(list, svc.Name+" "+svc.Label)
+			}
+			return list
+		}
+		check := func(version uint64, want ...string) {
+			t.Helper()
+			r := mustApply(t, st, mustRead(t, files), options(t))
+			loaded, err := Load(t.Context(), st)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([][]string{want, want}, [][]string{names(r.Snapshot), names(loaded)}); diff != "" {
+				t.Error(diff)
+			}
+			if r.Snapshot.Version != version || loaded.Version != version {
+				t.Errorf("versions %d and %d, want %d", r.Snapshot.Version, loaded.Version, version)
+			}
+			if diff := cmp.Diff(r.Snapshot.Services(), loaded.Services()); diff != "" {
+				t.Error(diff)
+			}
+		}
+		check(1)
+		files["services/SHOP.yaml"] = file("name: SHOP\nlabel: Orders\nexpose: [customer, a_order]\n")
+		files["services/ONE.yaml"] = file("name: ONE\nsets:\n  - name: CustomerSet\n    table: customer\n    allow: []\n    properties:\n      - {name: ID, field: sys_id, nullable: false}\n    annotations: {pageable: false}\n")
+		check(2, "ONE ", "SHOP Orders")
+		check(2, "ONE ", "SHOP Orders")
+		files["services/SHOP.yaml"] = file("name: SHOP\nlabel: Orders and customers\nexpose: [customer, a_order]\n")
+		check(3, "ONE ", "SHOP Orders and customers")
+		delete(files, "services/ONE.yaml")
+		check(4, "SHOP Orders and customers")
+
+		// A field that a service needs does not go away unnoticed.
+		files["services/ONE.yaml"] = file("name: ONE\nsets:\n  - name: CustomerSet\n    table: customer\n    properties:\n      - {name: sys_id}\n      - {name: City, field: city}\n")
+		_, err := Apply(t.Context(), st, mustRead(t, files), options(t))
+		if want := "services/ONE.yaml:7: service ONE: set CustomerSet: property City: table customer has no field city"; record.KindOf(err) != record.Invalid || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	})
+}
+
 func TestApply_DestructiveChangesAreListedAndRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, open func() store.Store) {
 		st, files := open(), shop()

@@ -10,9 +10,10 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"weir/internal/catalog"
+	"weir/internal/edm"
 )
 
-// The catalog and the rules name the table, field, rule or endpoint that is at fault. Who mends it wants the file and the
+// The catalog, the rules and the services name the table, field, rule, endpoint or property that is at fault. Who mends it wants the file and the
 // line, which only the folder knows.
 
 var (
@@ -29,7 +30,13 @@ func (p *Project) locate(err error) error {
 	}
 	faults := flatten(err, nil)
 	for i, fault := range faults {
-		if at := p.origin(fault.Error()); at != "" {
+		at := ""
+		if f := (*edm.Fault)(nil); errors.As(fault, &f) {
+			at = p.placeIn("services/"+f.Service+".yaml", f.Path...)
+		} else {
+			at = p.origin(fault.Error())
+		}
+		if at != "" {
 			faults[i] = fmt.Errorf("%s: %w", at, fault)
 		}
 	}
@@ -111,7 +118,10 @@ func (p *Project) defining(table string, has func(*catalog.TableDef) bool) strin
 
 // place is file:line within the file of a table, "" if there is none.
 func (p *Project) place(table string, names ...string) string {
-	file := "tables/" + table + ".yaml"
+	return p.placeIn("tables/"+table+".yaml", names...)
+}
+
+func (p *Project) placeIn(file string, names ...string) string {
 	text, err := fs.ReadFile(p.folder, file)
 	if err != nil {
 		return ""
@@ -119,7 +129,7 @@ func (p *Project) place(table string, names ...string) string {
 	return place(file, text, names...)
 }
 
-// place is file:line of what names lead to: keys of mappings, and in lists the "name" of an entry. What cannot be found
+// place is file:line of what names lead to: keys of mappings, and in lists an entry, or its "name". What cannot be found
 // has the line of the last name that can.
 func place(file string, text []byte, names ...string) string {
 	line := 1
@@ -146,6 +156,9 @@ func below(n *yaml.Node, name string) *yaml.Node {
 		}
 	case yaml.SequenceNode:
 		for _, entry := range n.Content {
+			if entry.Kind == yaml.ScalarNode && entry.Value == name {
+				return entry
+			}
 			if v := below(entry, "name"); v != nil && v.Value == name {
 				return entry
 			}

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"weir/internal/catalog"
+	"weir/internal/edm"
 	"weir/internal/record"
 )
 
@@ -35,8 +36,8 @@ type Data struct {
 	Open  func() (io.ReadCloser, error)
 }
 
-// Read reads the project whose weir.yaml stands at the root of folder. It looks at tables/*.yaml, endpoints/**/*.js,
-// data/*.csv and weir.yaml, all of which may be missing; other files in these folders are faults, unless their names begin
+// Read reads the project whose weir.yaml stands at the root of folder. It looks at tables/*.yaml,
+// services/*.yaml, endpoints/**/*.js, data/*.csv and weir.yaml, all of which may be missing; other files in these folders are faults, unless their names begin
 // with a dot or they are README.md. The error joins all faults, each with its file and line. That tables fit together is
 // for [Project.Build] to say.
 func Read(folder fs.FS) (*Project, error) {
@@ -82,6 +83,7 @@ func Read(folder fs.FS) (*Project, error) {
 		}
 	}
 	each("tables", ".yaml", false, p.readTable)
+	each("services", ".yaml", false, p.readService)
 	each("endpoints", ".js", true, p.readEndpoint)
 	each("data", ".csv", false, func(file string) []error {
 		p.Data = append(p.Data, Data{
@@ -102,21 +104,11 @@ func (p *Project) readTable(file string) []error {
 		return []error{err}
 	}
 	var def catalog.TableDef
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(&def); errors.Is(err, io.EOF) {
-		return []error{fmt.Errorf("%s:1: the file is empty", file)}
-	} else if err != nil {
-		return yamlFaults(file, err)
+	if faults := decodeFile(file, "table", text, &def); len(faults) > 0 {
+		return faults
 	}
-	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return []error{fmt.Errorf("%s: a table file holds one document", file)}
-	}
-	var faults []error
+	faults := misnamed(file, "table", text, def.Name)
 	at := func(names ...string) string { return place(file, text, names...) }
-	if want := strings.TrimSuffix(path.Base(file), ".yaml"); def.Name != want {
-		faults = append(faults, fmt.Errorf("%s: name is %q, but the file is named for table %q", at("name"), def.Name, want))
-	}
 	var ok bool
 	for i := range def.Fields {
 		f := &def.Fields[i]
@@ -135,6 +127,42 @@ func (p *Project) readTable(file string) []error {
 	}
 	p.Definitions.Tables = append(p.Definitions.Tables, def)
 	return faults
+}
+
+func (p *Project) readService(file string) []error {
+	text, err := fs.ReadFile(p.folder, file)
+	if err != nil {
+		return []error{err}
+	}
+	var def catalog.ServiceDef
+	if faults := decodeFile(file, "service", text, &def); len(faults) > 0 {
+		return faults
+	}
+	p.Definitions.Services = append(p.Definitions.Services, def)
+	return misnamed(file, "service", text, def.Name)
+}
+
+// decodeFile reads the one document of a YAML file strictly.
+func decodeFile(file, what string, text []byte, def any) []error {
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(def); errors.Is(err, io.EOF) {
+		return []error{fmt.Errorf("%s:1: the file is empty", file)}
+	} else if err != nil {
+		return yamlFaults(file, err)
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return []error{fmt.Errorf("%s: a %s file holds one document", file, what)}
+	}
+	return nil
+}
+
+// misnamed is the fault of a file that is not named for what it defines.
+func misnamed(file, what string, text []byte, name string) []error {
+	if want := strings.TrimSuffix(path.Base(file), ".yaml"); name != want {
+		return []error{fmt.Errorf("%s: name is %q, but the file is named for %s %q", place(file, text, "name"), name, what, want)}
+	}
+	return nil
 }
 
 // plain is a value of a table file in the form that it also has after its way through the database: nil, text, bool, int,
@@ -191,14 +219,20 @@ func yamlFaults(file string, err error) []error {
 	return faults
 }
 
-// Build compiles the project's definitions into a snapshot of a version. The error joins all faults, each with its file
+// Build compiles the project's definitions into a snapshot of a version, and its services against that. The error joins all faults, each with its file
 // and line where it has one.
 func (p *Project) Build(version uint64) (*catalog.Snapshot, error) {
 	s, err := catalog.Build(version, sorted(p.Definitions))
 	if err != nil {
 		return nil, errors.Join(append(p.sameRoute(), p.locate(err))...)
 	}
-	if faults := p.sameRoute(); len(faults) > 0 {
+	faults := p.sameRoute()
+	for i := range p.Definitions.Services {
+		if _, err := edm.Compile(s, &p.Definitions.Services[i]); err != nil {
+			faults = append(faults, p.locate(err))
+		}
+	}
+	if len(faults) > 0 {
 		return nil, errors.Join(faults...)
 	}
 	return s, nil
@@ -226,5 +260,6 @@ func sorted(d catalog.Definitions) catalog.Definitions {
 	return catalog.Definitions{
 		Tables:    slices.SortedFunc(slices.Values(d.Tables), func(a, b catalog.TableDef) int { return strings.Compare(a.Name, b.Name) }),
 		Endpoints: slices.SortedFunc(slices.Values(d.Endpoints), func(a, b catalog.EndpointDef) int { return strings.Compare(a.Name, b.Name) }),
+		Services:  slices.SortedFunc(slices.Values(d.Services), func(a, b catalog.ServiceDef) int { return strings.Compare(a.Name, b.Name) }),
 	}
 }

@@ -52,6 +52,34 @@ func TestRead_NamesFileAndLineOfEveryFault(t *testing.T) {
 		`tables/a.yaml:4: a.y: type "sting" is not one of string, integer, decimal, float, boolean, datetime, date, duration, reference, list, journal, password, json, guid, bytes`,
 		"tables/b.yaml:2: table b: extends c, which is not defined")
 
+	// So has what a service says about tables that are no such.
+	item := "name: item\nfields:\n  - {name: code, type: string}\n  - {name: pin, type: password}\n"
+	f(map[string]string{"services/S.yaml": "name: S\nexpose: [item]\nsetts: []\n", "tables/item.yaml": item}, `services/S.yaml:3: unknown key "setts"`)
+	f(map[string]string{"services/S.yaml": "name: T\n"}, `services/S.yaml:1: name is "T", but the file is named for service "S"`)
+	f(map[string]string{"services/S.yaml": "name: S\nsets:\n  - {name: A, table: item}\n---\n"}, `services/S.yaml: a service file holds one document`)
+	f(map[string]string{"services/S.yml": "name: S\n"}, `services/S.yml: files in services end in .yaml`)
+	f(map[string]string{"services/S.yaml": `name: S
+expose:
+  - item
+  - itm
+sets:
+  - name: ItemSet
+    table: item
+    properties:
+      - {name: sys_id}
+      - {name: Code, field: cod}
+      - {name: Pin, field: pin}
+    navigation:
+      - {name: Others, target: OtherSet}
+functions:
+  - {name: F, endpoint: nowhere}
+`, "tables/item.yaml": item},
+		`services/S.yaml:4: service S: table itm: not defined`,
+		`services/S.yaml:10: service S: set ItemSet: property Code: table item has no field cod`,
+		`services/S.yaml:11: service S: set ItemSet: property Pin: item.pin is a password, which no service exposes`,
+		`services/S.yaml:13: service S: set ItemSet: navigation Others: there is no set OtherSet`,
+		`services/S.yaml:15: service S: function F: endpoint: there is no scripted endpoint "nowhere"`)
+
 	f(map[string]string{"endpoints/a.js": "// @path /x\n\n// @rolls itil\nlet a\n// @oops\n"},
 		"endpoints/a.js:3: unknown annotation @rolls; there are @path, @method, @name, @roles and @public")
 	f(map[string]string{"endpoints/a.js": "// says something\nlet a"}, "endpoints/a.js:1: the comment at the top needs an @path")

@@ -11,9 +11,12 @@ import (
 )
 
 // Schemas are the JSON Schemas (draft 2020-12) of the YAML files of a project that this package reads, by name: "table"
-// for tables/*.yaml. Editors complete and check files by them. They are made from the very types that files are read into.
+// for tables/*.yaml, "service" for services/*.yaml. Editors complete and check files by them. They are made from the very types that files are read into.
 func Schemas() map[string][]byte {
-	return map[string][]byte{"table": schemaOf(reflect.TypeFor[catalog.TableDef](), "A table of a weir project: tables/NAME.yaml")}
+	return map[string][]byte{
+		"table":   schemaOf(reflect.TypeFor[catalog.TableDef](), "A table of a weir project: tables/NAME.yaml"),
+		"service": schemaOf(reflect.TypeFor[catalog.ServiceDef](), "A service of a weir project: services/NAME.yaml"),
+	}
 }
 
 // node is a JSON Schema, as far as we need it.
@@ -103,6 +106,10 @@ var enums = map[string][]string{
 	"RuleDef.on":         {"insert", "update", "delete"},
 	"LookupDef.none":     {"ignore", "error"},
 	"LookupDef.many":     {"first", "error"},
+
+	"ServiceDef.protocol": {"odata"},
+	"SetDef.allow":        {"read", "create", "update", "delete"},
+	"FunctionDef.method":  {"GET", "POST"},
 }
 
 func typeNames() (names []string) {
@@ -206,4 +213,69 @@ var descriptions = map[string]string{
 
 	"FieldAccessDef.read":  "Any of these roles may read it.",
 	"FieldAccessDef.write": "Any of these roles may write it.",
+
+	"ServiceDef.name":         "The service's name as it stands in paths, also that of its file: letters, digits and underscores.",
+	"ServiceDef.protocol":     "The protocol it speaks. Defaults to odata, in V2 and V4.",
+	"ServiceDef.namespace":    "The namespace in paths: /sap/opu/odata/NAMESPACE/NAME. Defaults to sap.",
+	"ServiceDef.schema":       "The namespace of the types. Defaults to the name.",
+	"ServiceDef.label":        "What people call it.",
+	"ServiceDef.roles":        "Any of these roles may call it. Defaults to anybody authenticated, within the access of the tables.",
+	"ServiceDef.csrf":         "Changes need the token that the handshake gives. Defaults to the setting odata.csrf.",
+	"ServiceDef.page_size":    "Entries of a page when the client names no number. Defaults to the setting odata.page_size.",
+	"ServiceDef.expose":       "Tables that become entity sets by themselves: all fields but passwords, searchable, with navigation along every reference between them, to_FIELD there and TABLE_by_FIELD back.",
+	"ServiceDef.complex":      "Complex types.",
+	"ServiceDef.sets":         "Entity sets, each with its type.",
+	"ServiceDef.functions":    "Function imports: functions (GET) and actions (POST) that run a scripted endpoint.",
+	"ServiceDef.associations": "Further associations in V2 documents, which no navigation property uses: those of value helps.",
+
+	"ComplexDef.name":       "The type's name.",
+	"ComplexDef.properties": "Its members. They name types and no fields: each property of the type maps them.",
+
+	"SetDef.name":        "The set's name.",
+	"SetDef.type":        "The entity type. Defaults to the set's name without \"Set\". A type that an earlier set of the same table has is shared.",
+	"SetDef.table":       "The table. Without one the set is a shell that carries deep inserts into other sets and stores nothing itself.",
+	"SetDef.label":       "What people call it. Defaults to the table's label.",
+	"SetDef.allow":       "What clients may do. Defaults to what the table allows; without a table, create.",
+	"SetDef.key":         "The properties of the key. Defaults to those over the table's key.",
+	"SetDef.properties":  "The properties in order. Defaults to one for each field but passwords, named as it.",
+	"SetDef.navigation":  "Navigation properties.",
+	"SetDef.etag":        "The property whose value is the version of an entity, or none. Defaults to the one over sys_mod_count.",
+	"SetDef.search":      "Properties that a search looks into. Defaults to all texts if the annotation searchable is true, else to none.",
+	"SetDef.max_page":    "The most entries of a page. Defaults to the service's page size.",
+	"SetDef.annotations": "Further sap: attributes of the set, name to value: pageable, requires-filter.",
+
+	"PropertyDef.name":        "The property's name.",
+	"PropertyDef.field":       "The field, or a walk over references (supplier.name), which can only be read. Defaults to the name.",
+	"PropertyDef.type":        "An Edm type that fits the field's, or a complex type of the service. Defaults to that of the field's type.",
+	"PropertyDef.max_length":  "The most characters. Defaults to the field's.",
+	"PropertyDef.precision":   "How many digits a decimal has, or a time after the second.",
+	"PropertyDef.scale":       "How many of a decimal's digits follow the point.",
+	"PropertyDef.nullable":    "It may be null. Defaults to true but for keys, mandatory fields and complex types.",
+	"PropertyDef.creatable":   "Clients may set it in a new entity. Defaults to what the field allows.",
+	"PropertyDef.updatable":   "Clients may change it. Defaults to what the field allows.",
+	"PropertyDef.members":     "The members of a complex type and the fields they stand over: City: address_city.",
+	"PropertyDef.label":       "What people call it. Defaults to the field's label.",
+	"PropertyDef.annotations": "Further sap: attributes, name to value: unit, semantics, sortable.",
+
+	"NavDef.name":        "The navigation property's name.",
+	"NavDef.target":      "The entity set it leads to.",
+	"NavDef.many":        "It leads to many entities. Defaults to false: to one.",
+	"NavDef.on":          "Own property: the target's property that has the same value. On the side of the one, its whole key. Empty in a set without a table.",
+	"NavDef.association": "The association's name in V2 documents. Defaults to Assoc_ONE_MANY by the types; both directions share it.",
+	"NavDef.partner":     "The target's navigation property that leads back. Found by itself when there is only one.",
+
+	"FunctionDef.name":        "The function's name.",
+	"FunctionDef.method":      "GET for a function, POST for an action. Defaults to GET.",
+	"FunctionDef.parameters":  "Its parameters, each of a primitive type.",
+	"FunctionDef.returns":     "An Edm type, a complex or an entity type of the service, or Collection(type). Defaults to nothing.",
+	"FunctionDef.set":         "The set that the entities returned belong to. Defaults to the first one of their type.",
+	"FunctionDef.endpoint":    "The name of the scripted endpoint. Its body is the parameters as a JSON object; it answers the value, the object, or the keys of the entities.",
+	"FunctionDef.action_for":  "The entity type that it acts on. The parameters then name its key.",
+	"FunctionDef.label":       "What people call it.",
+	"FunctionDef.annotations": "Further sap: attributes, name to value.",
+
+	"AssociationDef.name": "The association's name.",
+	"AssociationDef.from": "The set of the one.",
+	"AssociationDef.to":   "The set of the many.",
+	"AssociationDef.on":   "Property of the one: property of the many that has the same value. All of the key, or none.",
 }

@@ -53,10 +53,12 @@ func TestSchemas_DescribeEveryKeyAndNoOther(t *testing.T) {
 			}
 		}
 	}
-	root := parseSchema(t)
-	visit("TableDef", root)
-	for owner, n := range root.Defs {
-		visit(owner, n)
+	for name, owner := range map[string]string{"table": "TableDef", "service": "ServiceDef"} {
+		root := parseSchema(t, name)
+		visit(owner, root)
+		for owner, n := range root.Defs {
+			visit(owner, n)
+		}
 	}
 	for name := range descriptions {
 		if !used[name] {
@@ -71,7 +73,7 @@ func TestSchemas_DescribeEveryKeyAndNoOther(t *testing.T) {
 }
 
 func TestSchemas_FitTheDemoAndRefuseStrangers(t *testing.T) {
-	root := parseSchema(t)
+	root := parseSchema(t, "table")
 	files, err := fs.Glob(demo.ITSM(), "tables/*.yaml")
 	if err != nil || len(files) < 30 {
 		t.Fatalf("%d files (%v)", len(files), err)
@@ -98,10 +100,25 @@ func TestSchemas_FitTheDemoAndRefuseStrangers(t *testing.T) {
 	f("{name: a, rules: [{name: r, on: [read]}]}", `.rules[].on[]: "read" is not allowed`)
 }
 
-func parseSchema(t *testing.T) *node {
+func TestSchemas_ServicesRefuseStrangers(t *testing.T) {
+	root := parseSchema(t, "service")
+	f := func(text string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, validate(t, root, []byte(text))); diff != "" {
+			t.Errorf("%s: %s", text, diff)
+		}
+	}
+	f("{name: a, expose: [b], sets: [{name: BSet, table: b, allow: [read], annotations: {pageable: false}, navigation: [{name: n, target: CSet, on: {x: y}}]}]}")
+	f("{name: a, sets: [{table: b}]}", ".sets[].name: missing")
+	f("{name: a, sets: [{name: b, allow: [write]}]}", `.sets[].allow[]: "write" is not allowed`)
+	f("{name: a, functions: [{name: f, methd: POST, endpoint: e}]}", ".functions[].methd: unknown")
+	f("{name: a, protocol: soap}", `.protocol: "soap" is not allowed`)
+}
+
+func parseSchema(t *testing.T, name string) *node {
 	t.Helper()
 	var root node
-	dec := json.NewDecoder(bytes.NewReader(Schemas()["table"]))
+	dec := json.NewDecoder(bytes.NewReader(Schemas()[name]))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&root); err != nil {
 		t.Fatal(err)

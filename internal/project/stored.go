@@ -17,6 +17,7 @@ import (
 const (
 	kindTable    = "table"
 	kindEndpoint = "endpoint"
+	kindService  = "service"
 )
 
 // format is part of the checksum of definitions. It moves when the same definitions need other stored tables than before,
@@ -55,6 +56,11 @@ func encode(d catalog.Definitions) (stored, error) {
 			return s, err
 		}
 	}
+	for i := range d.Services {
+		if err := add(kindService, d.Services[i].Name, &d.Services[i]); err != nil {
+			return s, err
+		}
+	}
 	s.checksum = hex.EncodeToString(sum.Sum(nil))
 	return s, nil
 }
@@ -84,6 +90,12 @@ func decode(d *catalog.Definitions, kind, name, body string) error {
 			return fmt.Errorf("definition of endpoint %s: %w", name, err)
 		}
 		d.Endpoints = append(d.Endpoints, e)
+	case kindService:
+		var svc catalog.ServiceDef
+		if err := json.Unmarshal([]byte(body), &svc); err != nil {
+			return fmt.Errorf("definition of service %s: %w", name, err)
+		}
+		d.Services = append(d.Services, svc)
 	default:
 		return fmt.Errorf("definition %s: kind %q is unknown to this version of weir", name, kind)
 	}
