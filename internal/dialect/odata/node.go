@@ -1,26 +1,38 @@
 package odata
 
 import (
+	"slices"
+
 	"weir/internal/edm"
 	"weir/internal/record"
 )
 
-// shape says what is written of each entity of one type, and in which column of the rows it stands.
+// shape says what is written of each entity of one type, and in which column of the rows it stands. It is made once for a selection
+// and shared by all requests that select alike, so that writing an entity is a loop over properties whose names are quoted already.
 type shape struct {
 	set   *edm.Set
 	props []shapeProp // in the order of the type
-	navs  []*edm.Nav  // written as deferred links (V2)
+	navs  []*edm.Nav  // written as deferred links (V2), or as navigation links (V4, full metadata)
 	links []int       // columns of the key, in the order of the type's key
 	etag  int         // column of the version, -1: none
 	paths []string    // what Return names: the columns
+
+	name    string   // of the type, with its namespace
+	select4 string   // what the context of V4 says of the selection: "", or "(ProductID,Name)"
+	nav     []string // by Nav.Index: `,"ToItems":`
 }
 
 // shapeProp is one property to write.
 type shapeProp struct {
 	prop  *edm.Property
-	col   int   // -1: complex
-	parts []int // columns of the members of a complex property
+	col   int         // -1: complex
+	parts []shapeProp // the members of a complex property
+	json  string      // `,"Name":`
+	typ   string      // its type as documents name it: Edm.String, or the complex type with its namespace
 }
+
+// column is the column of a path, -1 if it is not read.
+func (s *shape) column(path string) int { return slices.Index(s.paths, path) }
 
 // node is entities of one type to be written: rows, and for each expanded navigation property the node that holds its entities.
 // Only the root's rows may stream, and only when nothing is expanded.
@@ -29,6 +41,7 @@ type node struct {
 	rows   *record.Rows
 	branch []branch
 	cids   []string // V4: the @Core.ContentID of each entity, as a deep insert gave it; nil: none has one
+	page   *page    // of the root: where the answer ends before the rows do; nil: with them
 }
 
 // branch is one expanded navigation property of all entities of a node.
@@ -41,6 +54,32 @@ type branch struct {
 	bare []bool
 	// totals[i], if counted, is how many there are without regard to top and skip.
 	totals []int64
+}
+
+// next is the next row to write. It stops at the end of the page, having noted where that is and whether more rows follow.
+func (n *node) next() ([]record.Value, bool) {
+	row, ok := n.rows.Next()
+	p := n.page
+	if !ok || p == nil {
+		return row, ok
+	}
+	if p.left == 0 {
+		p.more = true
+		return nil, false
+	}
+	if p.left--; p.left == 0 {
+		p.mark(n.shape, row)
+	}
+	return row, true
+}
+
+// key is the key of a row, in the order of the type's key.
+func (n *node) key(row []record.Value) []record.Value {
+	key := make([]record.Value, len(n.shape.links))
+	for i, c := range n.shape.links {
+		key[i] = row[c]
+	}
+	return key
 }
 
 // entity is one entry of a request body: what it sets, and the entries nested in it.

@@ -3,6 +3,7 @@ package odata
 import (
 	"strings"
 	"sync"
+	"time"
 
 	"weir/internal/catalog"
 	"weir/internal/dialect"
@@ -13,8 +14,10 @@ import (
 
 // Dialect is the OData front end.
 type Dialect struct {
-	opt   Options
-	model models
+	opt    Options
+	model  models
+	shapes shapes
+	now    func() time.Time
 }
 
 var _ dialect.Dialect = (*Dialect)(nil)
@@ -22,7 +25,7 @@ var _ dialect.Dialect = (*Dialect)(nil)
 // New is a dialect with the given settings.
 func New(opt Options) *Dialect {
 	opt.Defaults()
-	return &Dialect{opt: opt}
+	return &Dialect{opt: opt, now: time.Now}
 }
 
 // Prefixes are where the dialect lives.
@@ -51,6 +54,9 @@ type request struct {
 	method string // what the call means, overrides applied; HEAD is GET
 	format format // of the answer
 	query  params // plain name=value pairs, decoded
+
+	absolute string // see address
+	sent     bool   // part of the answer is on its way: status and headers are fixed
 
 	// refs finds what an earlier call of the same changeset or group, or of the same batch, made: $1. Nil outside batches.
 	refs func(id string) (reference, bool)
