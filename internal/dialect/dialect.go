@@ -30,6 +30,8 @@ type Call struct {
 	Base     string // "https://host" for links in answers
 	Actor    record.Actor
 	Item     bool // one part of a batch
+	// ContentID is what a batch calls this part of it, "" for nothing. An error may name it, so that clients know whose it is.
+	ContentID string
 }
 
 // Exchange is one decoded call: its ops, and the function that turns their outcomes into the answer.

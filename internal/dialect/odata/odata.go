@@ -54,14 +54,16 @@ type request struct {
 	method string // what the call means, overrides applied; HEAD is GET
 	format format // of the answer
 	query  params // plain name=value pairs, decoded
+	target *target
 
 	absolute string // see address
 	sent     bool   // part of the answer is on its way: status and headers are fixed
 
 	// refs finds what an earlier call of the same changeset or group, or of the same batch, made: $1. Nil outside batches.
 	refs func(id string) (reference, bool)
-	// first is the index of the call's first op in the exchange that it becomes part of, group the group of all its writes there: a
-	// changeset is one exchange of many calls. Alone they are 0, and a call that needs a group uses 1. Refs to own ops count from first.
+	// first is how many ops the calls before this one of the same changeset have, group the group of all their writes: the ops of a
+	// changeset stand together. Alone they are 0, and a call that needs a group uses 1. Refs and conditions on own ops count from first; what
+	// Reply and Next get are the outcomes of own ops alone, and the ops of a Next count from 0 again.
 	first, group int
 	// made is the entity that the call creates or changes, known after decode: what $id of this call means to later ones. Its set is nil
 	// if there is none.
@@ -107,6 +109,10 @@ func (q *request) decode() (*dialect.Exchange, error) {
 	t, err := q.parsePath()
 	if err != nil {
 		return nil, err
+	}
+	q.target = t
+	if t.kind == batchTarget {
+		return nil, record.Errorf(record.NotAllowed, "", "$batch takes POST alone, and no batch within a batch")
 	}
 	switch q.method {
 	case "GET":
