@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -27,7 +28,7 @@ import (
 type Options struct {
 	Config Config
 	Gate   *gate.Gate
-	Auth   *auth.Auth
+	Auth   Authority
 	Exec   dialect.Executor
 	Mux    *dialect.Mux
 	// Fallback writes the errors of paths that no dialect owns.
@@ -47,6 +48,21 @@ type Options struct {
 	// Trace receives the record of each finished request, to make spans of; nil for none. It must not block.
 	Trace func(*Visit)
 	Log   *slog.Logger
+}
+
+// Authority says who is calling: an [auth.Auth], or something that asks one.
+type Authority interface {
+	// Identify says who sent the request; see [auth.Auth.Identify].
+	Identify(ctx context.Context, snap *catalog.Snapshot, r *http.Request) (*auth.Identity, error)
+	// Token and Revoked answer the endpoints that hand out tokens and take them back.
+	Token(ctx context.Context, snap *catalog.Snapshot, r *http.Request, body []byte) (*auth.Answer, error)
+	Revoked(ctx context.Context, snap *catalog.Snapshot, r *http.Request, body []byte) (*auth.Answer, error)
+	// ChangeToken is a token with which the caller proves for age that its changes are no other site's doing, "" if there is none to be
+	// had; ChangeTokenHolds checks one.
+	ChangeToken(ctx context.Context, id *auth.Identity, age time.Duration) string
+	ChangeTokenHolds(ctx context.Context, id *auth.Identity, token string) bool
+	// Actor is a user as they stand now, for work that was accepted from them earlier.
+	Actor(ctx context.Context, snap *catalog.Snapshot, name string) (record.Actor, error)
 }
 
 // Server is one node's door.
