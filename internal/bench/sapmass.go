@@ -31,7 +31,7 @@ type SAPMass struct {
 	// Defaults to ProductSet.
 	Set string
 	// DeepSet and DeepNav are the set that deep inserts go to and its navigation property that holds the entities. DeepBody are
-	// further members of that entity, as JSON with a comma at its end.
+	// further members of that entity, as JSON with a comma at its end, {{n}} as in Body.
 	//
 	// Default to ProductMassInsertSet and ToProducts. A DeepSet of "-" leaves deep inserts out.
 	DeepSet, DeepNav, DeepBody string
@@ -242,7 +242,7 @@ func (m *massMaker) batch(n int) []byte {
 }
 
 func (m *massMaker) deep(n int) []byte {
-	b := append([]byte{'{'}, m.DeepBody...)
+	b := append([]byte{'{'}, strings.ReplaceAll(m.DeepBody, "{{n}}", strconv.FormatInt(m.next, 10))...)
 	b = append(b, '"')
 	b = append(b, m.DeepNav...)
 	b = append(b, `":[`...)
