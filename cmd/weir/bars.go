@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,7 +17,7 @@ import (
 )
 
 type barsCommand struct {
-	Only      []string      `help:"Measure only rows whose names begin so, with commas between: batch-20, now-batch, idle-memory, start, get-one, get-list, get-page, fairness, create-batch, create-bad1, create-allbad, create-single, p99, bodies, stream." placeholder:"NAME"`
+	Only      []string      `help:"Measure only rows whose names begin so, with commas between: batch-20, now-batch, idle-memory, start, get-one, get-list, get-page, fairness, create-batch, create-bad1, create-allbad, odata-…, create-single, p99, bodies, stream." placeholder:"NAME"`
 	Store     string        `help:"Measure only on sqlite or postgres." placeholder:"NAME"`
 	Quick     bool          `help:"Fewer and shorter rounds."`
 	Rounds    int           `help:"Rounds of what has a median (5)."`
@@ -54,7 +55,13 @@ func (c *barsCommand) Run(ctx context.Context, s streams) (err error) {
 			return fmt.Errorf("build the yardstick (to be run in the source tree): %w\n%s", err, out)
 		}
 	}
+	list := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", "weir/internal/yardstick")
+	source, err := list.Output()
+	if err != nil {
+		return fmt.Errorf("find the yardstick's source (to be run in the source tree): %w", err)
+	}
 	bars := bench.Bars{
+		CAP:  filepath.Join(strings.TrimSpace(string(source)), "cap"),
 		User: "admin", Password: "admin", Program: program, Yardstick: yardstick, Dir: dir,
 		Rounds: c.Rounds, Load: c.Load, Quick: c.Quick, Only: c.Only,
 	}

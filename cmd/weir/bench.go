@@ -23,6 +23,7 @@ type benchCommand struct {
 	NowBatch nowBatchCommand `cmd:"" name:"now-batch" help:"Twenty endpoints called singly and in batches of 5, 10 and 20."`
 	Bars     barsCommand     `cmd:"" help:"The speed bars against the yardsticks, with a table of ratios."`
 	Load     loadCommand     `cmd:"" help:"One GET over and over, as fast as it is answered; prints JSON."`
+	SAPMass  sapMassCommand  `cmd:"" name:"sap-mass" help:"Products created through one $batch and through one deep insert, the time split by layer."`
 	NowFlood nowFloodCommand `cmd:"" name:"now-flood" help:"Users open a page of 20 calls at once, singly and in batches."`
 }
 
@@ -222,4 +223,49 @@ func (c *loadCommand) Run(ctx context.Context, s streams) error {
 		return errFailed
 	}
 	return nil
+}
+
+type sapMassCommand struct {
+	target
+	Service  string `help:"Path of the service root (the demo's ZGWSAMPLE_MASSINSERT_SRV)." placeholder:"PATH"`
+	OData    int    `name:"odata" help:"Version that the service speaks: 2 or 4." default:"2"`
+	Set      string `help:"Entity set to create in (ProductSet)." placeholder:"NAME"`
+	DeepSet  string `help:"Entity set that deep inserts go to (ProductMassInsertSet); - for none." placeholder:"NAME"`
+	DeepNav  string `help:"Its navigation property that holds the entities (ToProducts)." placeholder:"NAME"`
+	DeepBody string `help:"Further members of its entity, JSON with a comma at the end." placeholder:"JSON"`
+	Body     string `help:"One entity in JSON; {{id}} and {{n}} stand for an unused id of ten characters and a number (a product of the demo)." placeholder:"JSON"`
+	Sizes    []int  `help:"Entities in a request." default:"1,10,100,500,1000,2500"`
+	Rounds   int    `help:"Rounds of which medians are taken." default:"5"`
+}
+
+// Help is the command's longer help.
+func (sapMassCommand) Help() string {
+	return `Prints the article's table beside ours: total, hub, backend and application, the overhead for each product, and the ratio batch : deep. It runs against any OData V2 or V4 server.
+
+Examples:
+  weir bench sap-mass
+  weir bench sap-mass --sizes 100,1000 --odata 4
+  weir bench sap-mass --target http://127.0.0.1:4004 --odata 4 --service /odata/v4/catalog --set Products --deep-set Mass --deep-nav products --body '{"ID":"{{id}}"}'`
+}
+
+// Run measures.
+func (c *sapMassCommand) Run(ctx context.Context, s streams) error {
+	targets := c.Target
+	if len(targets) == 0 {
+		nodes := ownNodes{count: 1, db: c.DB, log: s.err}
+		var stop func()
+		var err error
+		if targets, stop, err = nodes.Configure(ctx, config.ProfileAuto, nil); err != nil {
+			return err
+		}
+		defer stop()
+	}
+	result, err := bench.SAPMass{
+		Access: c.access(targets), Service: c.Service, Version: c.OData, Set: c.Set, DeepSet: c.DeepSet, DeepNav: c.DeepNav, DeepBody: c.DeepBody,
+		Body: c.Body, Sizes: c.Sizes, Rounds: c.Rounds,
+	}.Run(ctx, s.err)
+	if err != nil {
+		return err
+	}
+	return c.report(s, result, result.OK)
 }

@@ -410,8 +410,13 @@ func (s *barRun) timeBatch(ctx context.Context, body func() []byte, check func([
 
 // yardstick runs the yardstick once; its own first run is not counted.
 func (s *barRun) yardstick(ctx context.Context, number, what string) func() (float64, error) {
+	return s.yardstickOf(ctx, storedTable, "number="+number, what)
+}
+
+// yardstickOf is yardstick for copies of another table's row.
+func (s *barRun) yardstickOf(ctx context.Context, table, where, what string) func() (float64, error) {
 	return func() (float64, error) {
-		out, err := output(ctx, s.Yardstick, "-db", s.store.URL, "-table", storedTable, "-where", "number="+number, "-rows", strconv.Itoa(batchSize), "-runs", "1", what)
+		out, err := output(ctx, s.Yardstick, "-db", s.store.URL, "-table", table, "-where", where, "-rows", strconv.Itoa(batchSize), "-runs", "1", what)
 		if err != nil {
 			return 0, err
 		}

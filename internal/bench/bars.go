@@ -20,6 +20,8 @@ type Bars struct {
 	Program string
 	// Yardstick is the binary of internal/yardstick.
 	Yardstick string
+	// CAP is the folder of the peer that creates are compared with, internal/yardstick/cap. It is installed by npm.
+	CAP string
 	// Dir is a scratch folder.
 	Dir string
 	// Rounds is how often what has a median is measured.
@@ -185,6 +187,16 @@ var measurements = []measurement{
 	{"create-batch", "1,000 creates in a batch, against one set statement", "ms", 3, 1.5, false, "", (*barRun).createBatch},
 	{"create-bad1", "the same, 1 % bad, against clean", "ms", 2, 1.3, false, "", (*barRun).createBad1},
 	{"create-allbad", "the same, all bad, against a savepoint loop", "ms", 1.5, 0.5, false, "", (*barRun).createAllBad},
+	{"odata-ratio", "$batch of 1,000 creates, against one deep insert", "ms", 1.5, 1.2, false, "", (*barRun).massRatio},
+	{"odata-gateway", "hub and backend of that $batch, for each product", "µs", 25, 8, false, "", (*barRun).massGateway},
+	{"odata-deep", "deep insert of 1,000, against one set statement", "ms", 2.5, 1.4, false, "", (*barRun).massDeep},
+	{"odata-growth", "time for each product: $batch of 10,000, against 1,000", "µs", 1.05, 0.95, false, "", (*barRun).massGrowth},
+	{"odata-cap-batch", "$batch of 1,000, SAP CAP's time against ours", "ms", 20, 40, true, "sqlite", massCAP("batch", 0)},
+	{"odata-cap-deep", "deep insert of 1,000, SAP CAP's time against ours", "ms", 2.5, 4, true, "sqlite", massCAP("deep", 0)},
+	{"odata-cap-batch-100k", "the $batch, with 100,000 products already there", "ms", 20, 40, true, "sqlite", massCAP("batch", 100_000)},
+	{"odata-cap-deep-100k", "the deep insert, with 100,000 already there", "ms", 2.5, 4, true, "sqlite", massCAP("deep", 100_000)},
+	{"odata-expand", "1,000 orders with their items, against two statements", "rows/s", 0.6, 0.9, true, "", (*barRun).expand},
+	{"odata-memory", "$batch of 10,000 creates: growth of memory", "MiB", 120, 60, false, "", (*barRun).massMemory},
 	{"create-single", "single creates, 50 connections, against pgbench", "/s", 0.5, 0.85, true, "postgres", (*barRun).createSingle},
 	{"p99", "p99 of a GET beside batches of 10,000 creates, against quiet", "ms", 5, 2, false, "", (*barRun).p99},
 	{"bodies", "200 bodies of 64 MiB: growth of memory beyond the byte budget", "MiB", 0, 0, false, "sqlite", (*barRun).bodies},

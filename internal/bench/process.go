@@ -27,7 +27,13 @@ const startTime = time.Minute
 
 // startProcess starts a program and waits until it has printed a URL.
 func startProcess(ctx context.Context, program string, args ...string) (*process, error) {
+	return startProcessIn(ctx, "", nil, program, args...)
+}
+
+// startProcessIn is startProcess in a folder, with more in the program's environment.
+func startProcessIn(ctx context.Context, dir string, env []string, program string, args ...string) (*process, error) {
 	p := &process{cmd: exec.CommandContext(ctx, program, args...)}
+	p.cmd.Dir, p.cmd.Env = dir, append(os.Environ(), env...)
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 	p.cmd.WaitDelay = 10 * time.Second
 	p.cmd.Stderr = &p.log
@@ -44,6 +50,7 @@ func startProcess(ctx context.Context, program string, args ...string) (*process
 	for lines.Scan() {
 		if i := strings.Index(lines.Text(), "http://"); i >= 0 {
 			p.url, _, _ = strings.Cut(lines.Text()[i:], " ")
+			p.url = strings.TrimRight(p.url, "'\"")
 			go io.Copy(io.Discard, out) // ends with the process
 			return p, nil
 		}
@@ -114,7 +121,7 @@ func loadIn(ctx context.Context, program string, o LoadOptions, d time.Duration)
 		args = append(args, "--insecure")
 	}
 	var r LoadResult
-	out, err := outputWith(ctx, []string{"WEIR_TEST_BENCH_PASSWORD=" + o.Password, "GOMAXPROCS=1"}, program, args...)
+	out, err := outputIn(ctx, "", []string{"WEIR_TEST_BENCH_PASSWORD=" + o.Password, "GOMAXPROCS=1"}, program, args...)
 	if err == nil {
 		err = json.Unmarshal(out, &r)
 	}
@@ -123,13 +130,13 @@ func loadIn(ctx context.Context, program string, o LoadOptions, d time.Duration)
 
 // output runs a program to its end and returns what it printed.
 func output(ctx context.Context, program string, args ...string) ([]byte, error) {
-	return outputWith(ctx, nil, program, args...)
+	return outputIn(ctx, "", nil, program, args...)
 }
 
-// outputWith is output with more in the program's environment.
-func outputWith(ctx context.Context, env []string, program string, args ...string) ([]byte, error) {
+// outputIn is output in a folder, with more in the program's environment.
+func outputIn(ctx context.Context, dir string, env []string, program string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	var log tail
 	cmd.Stderr = &log
 	out, err := cmd.Output()
