@@ -95,6 +95,9 @@ func (d *Dialect) begin(snap *catalog.Snapshot, c *dialect.Call) (*request, erro
 	if err = q.locate(); err != nil {
 		return nil, err
 	}
+	if n := len(c.RawQuery); n > d.opt.MaxQuery {
+		return nil, record.Errorf(record.TooLarge, "", "the query has %d bytes, more than %d; see odata.max_query", n, d.opt.MaxQuery)
+	}
 	if q.query, err = parseParams(c.RawQuery); err != nil {
 		return nil, err
 	}
