@@ -1,5 +1,7 @@
-// Package demo holds the project that weir serves when it is given none: IT service management, with tasks, a configuration
-// database, users, import sets, twenty scripted endpoints and some two thousand records. It is a project folder like any other.
+// Package demo holds the project that weir serves when it is given none, made of two folders: itsm is IT service management,
+// with tasks, a configuration database, users, import sets and twenty scripted endpoints; epm is the business partners, products
+// and sales orders of the sample services that OData clients know. Together they have some three thousand records. Merged, they
+// are a project folder like any other.
 //
 // The records are written by the generator in demo/gen and committed; `go run ./demo/gen` writes them again.
 package demo
@@ -9,14 +11,23 @@ import (
 	"io/fs"
 )
 
-//go:embed all:itsm
+//go:embed all:itsm all:epm
 var files embed.FS
 
-// ITSM returns the demo's project folder: weir.yaml stands at its root. It is read-only and safe for concurrent use.
-func ITSM() fs.FS {
-	project, err := fs.Sub(files, "itsm")
-	if err != nil {
-		panic(err) // the name is a constant and valid
+// Parts are the folders that the project is made of.
+var Parts = []string{"itsm", "epm"}
+
+// Project returns the demo's project folder: weir.yaml stands at its root. It is read-only and safe for concurrent use.
+func Project() fs.FS { return project }
+
+var project = func() fs.FS {
+	var parts []fs.FS
+	for _, name := range Parts {
+		part, err := fs.Sub(files, name)
+		if err != nil {
+			panic(err) // the names are constants and valid
+		}
+		parts = append(parts, part)
 	}
-	return project
-}
+	return merged(parts)
+}()

@@ -76,13 +76,13 @@ func read(t *testing.T) project {
 // glob returns the text of each file that fits the pattern, of which there must be some.
 func glob(t *testing.T, pattern string) map[string][]byte {
 	t.Helper()
-	names, err := fs.Glob(ITSM(), pattern)
+	names, err := fs.Glob(Project(), pattern)
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no file fits %s (%v)", pattern, err)
 	}
 	texts := make(map[string][]byte)
 	for _, name := range names {
-		text, err := fs.ReadFile(ITSM(), name)
+		text, err := fs.ReadFile(Project(), name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -156,7 +156,7 @@ func (o ownNodes) Configure(ctx context.Context, profile string, set map[string]
 			targets, stop = nil, nil
 		}
 	}()
-	file, err := fs.ReadFile(demo.ITSM(), "weir.yaml")
+	file, err := fs.ReadFile(demo.Project(), "weir.yaml")
 	if err != nil {
 		return nil, stop, err
 	}
@@ -179,7 +179,7 @@ func (o ownNodes) Configure(ctx context.Context, profile string, set map[string]
 	}
 	log := slog.New(slog.NewTextHandler(o.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	for range o.count {
-		n, err := newNode(ctx, &e.Config, demo.ITSM(), log)
+		n, err := newNode(ctx, &e.Config, demo.Project(), log)
 		if err != nil {
 			return nil, stop, err
 		}

@@ -30,7 +30,7 @@ type settings struct {
 // folder is the project's files, and whether they are the demo's.
 func (s *settings) folder() (project fs.FS, isDemo bool) {
 	if s.Project == "" {
-		return demo.ITSM(), true
+		return demo.Project(), true
 	}
 	return os.DirFS(s.Project), false
 }

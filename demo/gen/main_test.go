@@ -12,11 +12,11 @@ import (
 )
 
 func TestData_IsWhatTheGeneratorWrites(t *testing.T) {
-	want, err := generate(demo.ITSM())
+	want, err := generate(demo.Project())
 	if err != nil {
 		t.Fatal(err)
 	}
-	committed, err := fs.Glob(demo.ITSM(), "data/*")
+	committed, err := fs.Glob(demo.Project(), "data/*")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestData_IsWhatTheGeneratorWrites(t *testing.T) {
 		t.Fatalf("files made (-) and committed (+); run go run ./demo/gen, and delete what it no longer makes:\n%s", diff)
 	}
 	for name, text := range want {
-		got, err := fs.ReadFile(demo.ITSM(), name)
+		got, err := fs.ReadFile(demo.Project(), name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -61,7 +61,7 @@ func TestNodes_SeeWhatIsAppliedWithoutRestart(t *testing.T) {
 		db := demoData(t, kind)
 		nodes := pair(t, db)
 		folder := t.TempDir()
-		if err := os.CopyFS(folder, demo.ITSM()); err != nil {
+		if err := os.CopyFS(folder, demo.Project()); err != nil {
 			t.Fatal(err)
 		}
 		// A field nobody has heard of is ignored, and a path leads nowhere.

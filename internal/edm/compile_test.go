@@ -10,7 +10,7 @@ import (
 )
 
 func TestCompile_ExposesTheDemo(t *testing.T) {
-	p, err := project.Read(demo.ITSM())
+	p, err := project.Read(demo.Project())
 	if err != nil {
 		t.Fatal(err)
 	}

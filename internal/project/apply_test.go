@@ -146,7 +146,7 @@ fields:
 func TestApply_DemoLoadsAndReadsBack(t *testing.T) {
 	onEach(t, func(t *testing.T, open func() store.Store) {
 		begin := time.Now()
-		p, err := Read(demo.ITSM())
+		p, err := Read(demo.Project())
 		if err != nil {
 			t.Fatal(err)
 		}

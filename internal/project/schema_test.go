@@ -74,12 +74,12 @@ func TestSchemas_DescribeEveryKeyAndNoOther(t *testing.T) {
 
 func TestSchemas_FitTheDemoAndRefuseStrangers(t *testing.T) {
 	root := parseSchema(t, "table")
-	files, err := fs.Glob(demo.ITSM(), "tables/*.yaml")
+	files, err := fs.Glob(demo.Project(), "tables/*.yaml")
 	if err != nil || len(files) < 30 {
 		t.Fatalf("%d files (%v)", len(files), err)
 	}
 	for _, file := range files {
-		text, err := fs.ReadFile(demo.ITSM(), file)
+		text, err := fs.ReadFile(demo.Project(), file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ import (
 // onDemo calls f for each database with a maker of servers, each on a fresh database with the demo in it. Without a
 // PostgreSQL for tests it is SQLite alone.
 func onDemo(t *testing.T, f func(t *testing.T, newServer func(*testing.T) dialecttest.Server)) {
-	p, err := project.Read(demo.ITSM())
+	p, err := project.Read(demo.Project())
 	if err != nil {
 		t.Fatal(err)
 	}
