@@ -338,6 +338,14 @@ func (x *unit) prepareQuery(t *task) {
 			ask(table, s.Agg.Path)
 		}
 	}
+	if q.Each != nil {
+		if op.Verb != record.List {
+			t.fault(record.Errorf(record.Invalid, "", "an aggregate has no bound for each value"))
+		}
+		for _, p := range q.Each.Paths {
+			ask(table, p)
+		}
+	}
 	if op.Verb == record.List {
 		if len(op.Return) == 0 {
 			t.fault(record.Errorf(record.Invalid, "", "a list names no fields"))

@@ -24,7 +24,7 @@ func unit() *record.Unit {
 				Set: []record.Assign{{Field: "f", Value: record.TextValue("é")}},
 				If:  []record.Condition{{Op: 1, Failed: true}, {Field: "v", Values: []record.Value{record.BoolValue(true)}, Negate: true}},
 			},
-			{Verb: record.List, Query: &record.Query{Where: where, Limit: -1, Sort: []record.Sort{{Agg: &record.Agg{Func: record.Max, Path: "p"}}}, Having: []record.Having{{Cmp: record.Gt}}}},
+			{Verb: record.List, Query: &record.Query{Where: where, Limit: -1, Each: &record.Each{Paths: []string{"p"}, Limit: 3}, Sort: []record.Sort{{Agg: &record.Agg{Func: record.Max, Path: "p"}}}, Having: []record.Having{{Cmp: record.Gt}}}},
 			{Verb: record.Invoke, Invoke: &record.Invocation{Endpoint: "e", Args: []byte{0, 1}}},
 		},
 	}

@@ -57,12 +57,21 @@ type Query struct {
 	Sort   []Sort
 	Offset int64
 	Limit  int64 // negative: no limit
-	Count  bool  // also count all matching records, without regard to Offset and Limit
+	Count  bool  // also count all matching records, without regard to Offset, Limit and Each
+	Each   *Each // of a list: a bound for each of several records that others belong to; Offset and Limit bound what it leaves
 
 	// For aggregates.
 	Group  []string // paths
 	Aggs   []Agg
 	Having []Having
+}
+
+// Each bounds the records of a list that have the same values in Paths, in the order of the list: of the items of many orders, the
+// first three of each. Nulls are the same value.
+type Each struct {
+	Paths  []string
+	Offset int64
+	Limit  int64 // negative: no limit
 }
 
 // Sort is one sort key.

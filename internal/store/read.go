@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,6 +85,14 @@ func (r *request) read(q *Read) error {
 		r.shape = append(r.shape, 0)
 	}
 	r.flag(query.Count)
+	if each := query.Each; each != nil {
+		r.shape = append(r.shape, 'E')
+		r.flag(each.Limit >= 0)
+		r.shape = binary.AppendUvarint(r.shape, uint64(len(each.Paths)))
+		for _, p := range each.Paths {
+			r.text(p)
+		}
+	}
 	r.shape = binary.AppendUvarint(r.shape, uint64(len(query.Sort)))
 	for i := range query.Sort {
 		s := &query.Sort[i]
@@ -139,6 +148,11 @@ func (r *request) bind(st *Statement, touched []*catalog.Table, q *Read, args []
 			a.Value = record.IntValue(q.Query.Limit)
 		case fromOffset:
 			a.Value = record.IntValue(q.Query.Offset)
+		case fromEachFirst:
+			a.Value = record.IntValue(max(q.Query.Each.Offset, 0))
+		case fromEachLast:
+			first := max(q.Query.Each.Offset, 0)
+			a.Value = record.IntValue(first + min(q.Query.Each.Limit, math.MaxInt64-first))
 		}
 		if !st.Params[i].Array {
 			switch v, err := Fit(st.Params[i].Type, a.Value); {
@@ -282,9 +296,17 @@ func (c *compilation) list(q *Read) (*Statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	order, err := c.sorting(s, q)
+	terms, err := c.sorting(s, q)
 	if err != nil {
 		return nil, err
+	}
+	if q.Query != nil && q.Query.Each != nil {
+		sql, err := c.each(s, q, fields, where, terms)
+		return c.statement(sql, out), err
+	}
+	order := ""
+	for i, t := range terms {
+		order += []string{" ORDER BY ", ", "}[min(i, 1)] + c.term(t, t.sql)
 	}
 	sql := "SELECT " + strings.Join(fields, ", ") + " FROM " + s.from.String() + where + order + c.page(q)
 	if q.Lock && c.Lock {
@@ -293,14 +315,68 @@ func (c *compilation) list(q *Read) (*Statement, error) {
 	return c.statement(sql, out), nil
 }
 
-// sorting is ORDER BY for records: what was asked for, then the key.
-func (c *compilation) sorting(s *scope, q *Read) (string, error) {
-	if len(q.Keys) == 1 {
-		return "", nil
+// each makes the text of a list that Each bounds: records are numbered among those of the same values, and read by number.
+func (c *compilation) each(s *scope, q *Read, fields []string, where string, terms []term) (string, error) {
+	if q.Lock {
+		return "", record.Errorf(record.Internal, "", "a list that is bounded for each value locks nothing")
 	}
-	var terms []string
+	var inner, outer, parts, order, again strings.Builder
+	for i, f := range fields {
+		fmt.Fprintf(&inner, "%s AS c%d, ", f, i)
+		fmt.Fprintf(&outer, "%sw.c%d", []string{"", ", "}[min(i, 1)], i)
+	}
+	for i, t := range terms {
+		fmt.Fprintf(&inner, "%s AS k%d, ", t.sql, i)
+		sep := []string{"", ", "}[min(i, 1)]
+		order.WriteString(sep + c.term(t, t.sql))
+		again.WriteString(sep + c.term(t, fmt.Sprintf("w.k%d", i)))
+	}
+	each := q.Query.Each
+	for i, path := range each.Paths {
+		n, err := s.walk(path)
+		if err != nil {
+			return "", err
+		}
+		parts.WriteString([]string{"", ", "}[min(i, 1)] + c.order(c.plain(n.sql, n.typ, n.native), n.typ))
+	}
+	over := ""
+	if parts.Len() > 0 {
+		over = "PARTITION BY " + parts.String()
+	}
+	if order.Len() > 0 {
+		over += " ORDER BY " + order.String()
+	}
+	sql := "SELECT " + outer.String() + " FROM (SELECT " + inner.String() + "row_number() OVER (" + over + ") AS n FROM " + s.from.String() + where +
+		") AS w WHERE w.n > " + c.arg(source{kind: fromEachFirst}, Param{Type: record.TypeInteger})
+	if each.Limit >= 0 {
+		sql += " AND w.n <= " + c.arg(source{kind: fromEachLast}, Param{Type: record.TypeInteger})
+	}
+	if again.Len() > 0 {
+		sql += " ORDER BY " + again.String()
+	}
+	return sql + c.page(q), nil
+}
+
+// term is one sort key, compiled.
+type term struct {
+	sql         string
+	typ         record.Type
+	desc, nulls bool
+}
+
+// term is a term of ORDER BY over x, which has the key's value.
+func (c *compilation) term(t term, x string) string {
+	return c.sorted(c.order(x, t.typ), t.desc, t.nulls)
+}
+
+// sorting is the order of records: what was asked for, then the key.
+func (c *compilation) sorting(s *scope, q *Read) ([]term, error) {
+	if len(q.Keys) == 1 {
+		return nil, nil
+	}
+	var terms []term
 	seen := map[string]bool{}
-	term := func(path string, desc bool) error {
+	add := func(path string, desc bool) error {
 		if seen[path] {
 			return nil
 		}
@@ -310,29 +386,26 @@ func (c *compilation) sorting(s *scope, q *Read) (string, error) {
 			return err
 		}
 		key := slices.Contains(s.table.Key, path)
-		terms = append(terms, c.sorted(c.order(c.plain(n.sql, n.typ, n.native), n.typ), desc, !key))
+		terms = append(terms, term{c.plain(n.sql, n.typ, n.native), n.typ, desc, !key})
 		return nil
 	}
 	if q.Query != nil {
 		for i := range q.Query.Sort {
 			k := &q.Query.Sort[i]
 			if k.Agg != nil {
-				return "", record.Errorf(record.Invalid, k.Agg.Path, "a list cannot be sorted by an aggregate")
+				return nil, record.Errorf(record.Invalid, k.Agg.Path, "a list cannot be sorted by an aggregate")
 			}
-			if err := term(k.Path, k.Desc); err != nil {
-				return "", err
+			if err := add(k.Path, k.Desc); err != nil {
+				return nil, err
 			}
 		}
 	}
 	for _, k := range s.table.Key {
-		if err := term(k, false); err != nil {
-			return "", err
+		if err := add(k, false); err != nil {
+			return nil, err
 		}
 	}
-	if len(terms) == 0 {
-		return "", nil
-	}
-	return " ORDER BY " + strings.Join(terms, ", "), nil
+	return terms, nil
 }
 
 // usualLimit reports whether a limit is one of the few that many clients ask for. Such a limit stands in the text: PostgreSQL
@@ -340,6 +413,8 @@ func (c *compilation) sorting(s *scope, q *Read) (string, error) {
 // every execution anew, which costs more than reading a page of 25 records.
 func usualLimit(n int64) bool {
 	switch n {
+	case 3, 6, 11, 16, 21, 26, 51, 101, 201, 501, 1001, 10001: // the same and one more, to see whether there is a next page
+		return true
 	case 1, 2, 5, 10, 15, 20, 25, 50, 100, 200, 500, 1000, 10000:
 		return true
 	}

@@ -210,7 +210,9 @@ const (
 	fromKey                      // column n of the only key
 	fromLimit
 	fromOffset
-	fromRows // column n of Rows
+	fromEachFirst // the place, from 1, before the first record that Each leaves
+	fromEachLast  // the place of the last one
+	fromRows      // column n of Rows
 	fromSetKeys
 )
 

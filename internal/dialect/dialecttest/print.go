@@ -84,6 +84,15 @@ func printOp(op *record.Op) string {
 			}
 			word("sort %s", strings.Join(keys, ", "))
 		}
+		if e := q.Each; e != nil {
+			word("each %s", strings.Join(e.Paths, ", "))
+			if e.Limit >= 0 {
+				word("limit %d", e.Limit)
+			}
+			if e.Offset > 0 {
+				word("offset %d", e.Offset)
+			}
+		}
 		if q.Limit >= 0 {
 			word("limit %d", q.Limit)
 		}

@@ -102,7 +102,7 @@ func (r *reading) start(cur *cursor) (*store.Result, error) {
 		return nil, cur.err
 	}
 	if r.count != nil && page {
-		if offset := r.q.Query.Offset; n < limit && (n > 0 || offset <= 0) {
+		if offset := r.q.Query.Offset; n < limit && (n > 0 || offset <= 0) && r.q.Query.Each == nil {
 			res.Total = max(offset, 0) + n
 		} else {
 			// The page's statement is still open: the count sees the same state.

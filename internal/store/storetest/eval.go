@@ -664,11 +664,41 @@ func (w *World) Read(q *store.Read) ([][]record.Value, int64, error) {
 	if query.Count {
 		total = int64(len(rows))
 	}
+	if query.Each != nil {
+		if rows, err = w.each(q.Table, kept, rows, query.Each); err != nil {
+			return nil, 0, err
+		}
+	}
 	rows = rows[min(max(query.Offset, 0), int64(len(rows))):]
 	if query.Limit >= 0 {
 		rows = rows[:min(query.Limit, int64(len(rows)))]
 	}
 	return rows, total, nil
+}
+
+// each drops the rows beyond the bound; kept are the records that they show, in the same order.
+func (w *World) each(t *catalog.Table, kept []Record, rows [][]record.Value, e *record.Each) ([][]record.Value, error) {
+	seen := map[string]int64{}
+	var left [][]record.Value
+	for i, r := range kept {
+		group := ""
+		for _, p := range e.Paths {
+			x, err := w.path(t, r, p)
+			if err != nil {
+				return nil, err
+			}
+			if x.t == record.TypeDecimal && !x.null() {
+				f, _ := new(big.Rat).SetString(x.v.S)
+				x.v.S = f.RatString()
+			}
+			group += fmt.Sprintf("%d:%q,", x.v.Form, x.v.Text())
+		}
+		seen[group]++
+		if n := seen[group]; n > e.Offset && (e.Limit < 0 || n <= e.Offset+e.Limit) {
+			left = append(left, rows[i])
+		}
+	}
+	return left, nil
 }
 
 func hasKey(t *catalog.Table, r Record, key []record.Value) bool {

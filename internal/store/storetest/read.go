@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -360,6 +361,40 @@ func testSort(t *testing.T, s store.Store) {
 		}
 	}
 	agree(t, s, w, &store.Read{Snapshot: snap, Table: table(t, snap, "pair"), Fields: []string{"a", "b", "note"}, Query: all(nil, record.Sort{Path: "b", Desc: true})})
+}
+
+func testEach(t *testing.T, s store.Store) {
+	snap := Snapshot(t)
+	Create(t, s, snap)
+	w := Fill(t, s, snap)
+	for _, paths := range [][]string{{"caller"}, {"priority"}, {"caller.team"}, {"priority", "active"}, {"amount"}, {"score"}, {"due"}, {"day"}, {}} {
+		for _, sort := range [][]record.Sort{nil, {{Path: "short", Desc: true}}, {{Path: "amount"}, {Path: "caller.name"}}} {
+			for _, page := range [][2]int64{{0, 1}, {0, 2}, {1, 1}, {1, -1}, {0, -1}, {0, 0}, {math.MaxInt64, math.MaxInt64}} {
+				each := &record.Each{Paths: paths, Offset: page[0], Limit: page[1]}
+				if each.Offset == math.MaxInt64 {
+					each.Offset-- // what the evaluator adds up must not overflow
+					each.Limit = 1
+				}
+				for _, outer := range [][2]int64{{0, -1}, {1, 2}, {0, 1500}} {
+					agree(t, s, w, &store.Read{Snapshot: snap, Table: table(t, snap, "task"), Fields: taskFields, Query: &record.Query{
+						Where: x(record.Ne, f("number"), c("INC03")), Sort: sort, Each: each, Offset: outer[0], Limit: outer[1], Count: true,
+					}})
+				}
+			}
+		}
+	}
+	rows := mustRows(t, s, &store.Read{Snapshot: snap, Table: table(t, snap, "task"), Fields: []string{"number"}, Query: &record.Query{
+		Each: &record.Each{Paths: []string{"caller"}, Offset: 1, Limit: math.MaxInt64}, Limit: -1,
+	}})
+	if len(rows) == 0 {
+		t.Error("a bound that is no bound leaves nothing")
+	}
+	_, _, err := rowsOf(t.Context(), s, &store.Read{Snapshot: snap, Table: table(t, snap, "task"), Fields: []string{"number"}, Query: &record.Query{
+		Each: &record.Each{Paths: []string{"nosuch"}}, Limit: -1,
+	}})
+	if record.KindOf(err) != record.Invalid {
+		t.Errorf("each of an unknown field: %v", err)
+	}
 }
 
 func testBadQueries(t *testing.T, s store.Store) {
