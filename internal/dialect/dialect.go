@@ -32,6 +32,8 @@ type Call struct {
 	Item     bool // one part of a batch
 	// ContentID is what a batch calls this part of it, "" for nothing. An error may name it, so that clients know whose it is.
 	ContentID string
+	// ID is that of the transaction that the call runs in, for error envelopes and the log; "" if unknown.
+	ID string
 }
 
 // Exchange is one decoded call: its ops, and the function that turns their outcomes into the answer.

@@ -202,7 +202,7 @@ func (v *Visit) describe() {
 	}
 	v.call = dialect.Call{
 		Method: v.Method, Path: v.Path, RawPath: v.r.URL.EscapedPath(), RawQuery: v.r.URL.RawQuery, Base: scheme + v.r.Host, Actor: v.Identity.Actor,
-		Header: make(wire.Header, 0, len(v.r.Header)),
+		Header: make(wire.Header, 0, len(v.r.Header)), ID: v.Recorder.ID,
 	}
 	for name, values := range v.r.Header {
 		for _, value := range values {

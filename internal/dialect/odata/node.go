@@ -109,4 +109,5 @@ type navValue struct {
 	list  []*entity
 	binds []string // V4 Nav@odata.bind, addresses of entities; V2 __metadata.uri of an entry with nothing else
 	delta bool     // V4 Nav@delta
+	none  bool     // V4: null, no entity
 }
