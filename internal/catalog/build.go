@@ -19,7 +19,7 @@ func Build(version uint64, defs Definitions) (*Snapshot, error) {
 		defs: map[string]*TableDef{},
 		snap: &Snapshot{
 			Version: version, tables: map[string]*Table{}, endpoints: map[string]*Endpoint{},
-			referrers: map[string][]Referrer{},
+			referrers: map[string][]Referrer{}, defs: defs,
 		},
 	}
 	for i := range defs.Tables {

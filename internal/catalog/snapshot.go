@@ -19,6 +19,7 @@ type Snapshot struct {
 	versioned []versioned
 	services  []ServiceDef
 	referrers map[string][]Referrer
+	defs      Definitions
 }
 
 // Referrer is a field that refers to a table.
@@ -40,6 +41,9 @@ func (s *Snapshot) Tables() []string { return s.names }
 
 // Services are the definitions of all services, sorted by name. What they mean is up to the package of their protocol.
 func (s *Snapshot) Services() []ServiceDef { return s.services }
+
+// Definitions are what the snapshot was built from. They must not be changed.
+func (s *Snapshot) Definitions() Definitions { return s.defs }
 
 // Endpoints are all scripted endpoints, more specific paths first.
 func (s *Snapshot) Endpoints() []*Endpoint { return s.routes }

@@ -1,7 +1,10 @@
 package record_test
 
 import (
+	"encoding/hex"
 	"errors"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,6 +61,68 @@ func TestCodec_OutcomesComeBackWithRowsAndErrors(t *testing.T) {
 	e := got[1].Err
 	if e.Kind != record.Conflict || e.Field != "f" || e.Msg != "m" || e.Err.Error() != "cause" || !got[1].Unserviced {
 		t.Errorf("%+v", e)
+	}
+}
+
+// What is encoded without reflection has the form that the fields of the structs give: the one of stored outcomes.
+func TestCodec_FormIsTheFieldsInOrder(t *testing.T) {
+	rows := record.NewRows([]string{"a", "b"}, []record.Type{record.TypeString, record.TypeInteger})
+	rows.Append([]record.Value{record.TextValue("x"), {}})
+	rows.Append([]record.Value{{}, record.IntValue(-4)})
+	out := []record.Outcome{{Rows: rows, Total: -1, Key: []record.Value{record.TextValue("k")}, Inserted: true, Err: record.Errorf(record.Conflict, "f", "m")}}
+	const head, tail = "020108016600016d0000020400016b010301610162030001050400017800000000000002070001010000", "00"
+	got := hex.EncodeToString(record.AppendOutcomes(nil, out))
+	if !strings.HasPrefix(got, head) || strings.Trim(got[len(head):], tail) != "" {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestCodec_RowsComeBackAsViews(t *testing.T) {
+	row := []record.Value{record.TextValue("é"), {}, record.IntValue(-7), record.NumValue(1.5), record.BoolValue(true), record.TextValue("")}
+	b := record.AppendRow(record.AppendRow(nil, row), row[:1])
+	got := make([]record.Value, len(row))
+	rest, err := record.DecodeRow(b, got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(row, got); d != "" {
+		t.Error(d)
+	}
+	if rest, err = record.DecodeRow(rest, got[:1]); err != nil || len(rest) != 0 || got[0] != row[0] {
+		t.Errorf("%v %v, %d left", got[0], err, len(rest))
+	}
+	if n := testing.AllocsPerRun(100, func() { record.DecodeRow(b, got) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	for i := range b {
+		if _, err := record.DecodeRow(b[:i], make([]record.Value, len(row)+1)); record.KindOf(err) != record.Invalid {
+			t.Fatalf("%d bytes of a row: %v", i, err)
+		}
+	}
+}
+
+// What is decoded keeps nothing of the message, which is used again.
+func TestCodec_KeepsNothingOfTheMessage(t *testing.T) {
+	b := record.AppendUnit(nil, unit())
+	got, err := record.DecodeUnit(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(b)
+	if d := cmp.Diff(unit(), got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestLayout_DiffersWithTheTypes(t *testing.T) {
+	type a struct{ A, B int }
+	type b struct{ B, A int }
+	seen := map[string]bool{}
+	for _, types := range [][]reflect.Type{{}, {reflect.TypeFor[a]()}, {reflect.TypeFor[b]()}} {
+		seen[record.Layout(types...)] = true
+	}
+	if len(seen) != 3 || !seen[record.Layout()] {
+		t.Errorf("%v", seen)
 	}
 }
 

@@ -126,6 +126,17 @@ func (r *Recorder) Move(l Layer, d time.Duration) {
 	r.self[l].Add(int64(d))
 }
 
+// Rebook moves d of the time booked to one layer to another, at most what there is: for time that another machine has measured
+// within a call to it. It belongs to the request's goroutine.
+func (r *Recorder) Rebook(from, to Layer, d time.Duration) {
+	if r == nil {
+		return
+	}
+	n := max(min(int64(d), r.self[from].Load()), 0)
+	r.self[from].Add(-n)
+	r.self[to].Add(n)
+}
+
 // Layer is the time spent in l so far, what runs now not included.
 func (r *Recorder) Layer(l Layer) time.Duration {
 	if r == nil {
