@@ -25,6 +25,7 @@ var allowed = map[string][]string{
 	"internal/script":          {"record", "catalog"},                                                                             // so do scripts
 	"internal/engine":          {"record", "catalog", "telemetry", "store", "rule", "script"},                                     // no dialect, no HTTP
 	"internal/auth":            {"record", "catalog", "store"},                                                                    // who is calling
+	"internal/job":             {"record", "catalog", "store"},                                                                    // durable work, whatever it is
 	"internal/dialect":         {"record", "catalog", "wire", "telemetry"},                                                        // no engine: it gets an Executor
 	"internal/dialect/now":     {"record", "catalog", "wire", "telemetry", "dialect"},                                             // never another dialect
 	"internal/edm":             {"record", "catalog"},                                                                             // services in terms of tables; no wire format
@@ -32,7 +33,7 @@ var allowed = map[string][]string{
 	"internal/project":         {"record", "catalog", "store", "edm"},                                                             // files to definitions to the database
 	"internal/config":          {"gate", "engine", "auth", "store", "dialect/now", "dialect/odata", "server", "record", "script"}, // settings of all parts
 	"internal/server": {
-		"record", "catalog", "store", "telemetry", "wire", "gate", "auth", "engine", "dialect", "dialect/now", "script", "project",
+		"record", "catalog", "store", "telemetry", "wire", "gate", "auth", "job", "engine", "dialect", "dialect/now", "script", "project",
 	},
 	"internal/bench":     {"wire"}, // a client: it must be able to measure any server
 	"internal/e2e":       {},       // talks to the built command over sockets and imports nothing of it

@@ -21,6 +21,7 @@ import (
 	"weir/internal/dialect/odata"
 	"weir/internal/engine"
 	"weir/internal/gate"
+	"weir/internal/job"
 	"weir/internal/project"
 	"weir/internal/record"
 	"weir/internal/script"
@@ -166,7 +167,7 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 	}
 	n.server, err = server.New(server.Options{
 		Config: c.Server(), Gate: n.gate, Auth: n.auth, Exec: n.engine, Mux: mux, Fallback: front,
-		Snapshot: snapshot, Ready: n.ready, Pool: n.store.Stats, Counters: n.engine.Counters, Trace: traced, Log: log,
+		Snapshot: snapshot, Jobs: job.New(n.store), Ready: n.ready, Pool: n.store.Stats, Counters: n.engine.Counters, Trace: traced, Log: log,
 		GateSettings: server.GateSettings{
 			JSON:   func() ([]byte, error) { return config.GateJSON(n.gate.Config()) },
 			Change: n.change,

@@ -13,6 +13,8 @@ var systemSnapshot = func() *Snapshot {
 	text := func(name string) FieldDef { return FieldDef{Name: name, Type: record.TypeString.String()} }
 	num := func(name string) FieldDef { return FieldDef{Name: name, Type: record.TypeInteger.String()} }
 	when := func(name string) FieldDef { return FieldDef{Name: name, Type: record.TypeDateTime.String()} }
+	flag := func(name string) FieldDef { return FieldDef{Name: name, Type: record.TypeBoolean.String()} }
+	blob := func(name string) FieldDef { return FieldDef{Name: name, Type: record.TypeBytes.String()} }
 	plain := false
 	defs := []TableDef{
 		// One row: what is applied. version moves with every apply; checksum is that of the definitions.
@@ -31,6 +33,11 @@ var systemSnapshot = func() *Snapshot {
 		{Name: "grant", Key: []string{"hash"}, Fields: []FieldDef{text("hash"), text("kind"), text("client"), text("user"), text("pair"), when("expires")}, Indexes: [][]string{{"expires"}}},
 		// OAuth clients.
 		{Name: "client", Key: []string{"id"}, Fields: []FieldDef{text("id"), text("name"), text("user"), text("grants")}},
+		// Calls that are answered later, with their answers: see package job. lease is when whoever finds it may take it.
+		{Name: "job", Key: []string{"id"}, Fields: []FieldDef{
+			text("id"), text("user"), blob("head"), blob("body"), num("state"), num("attempts"), flag("canceled"), text("node"), when("created"), when("lease"),
+			when("finished"), blob("answer"), blob("result"),
+		}, Indexes: [][]string{{"state", "lease"}}},
 	}
 	for i := range defs {
 		defs[i].Audit = &plain

@@ -72,6 +72,21 @@ type Config struct {
 	// Telemetry is what is shown of where time goes.
 	Telemetry server.Telemetry `yaml:"telemetry"`
 
+	// Compress says which answers are compressed.
+	Compress server.Compress `yaml:"compress"`
+
+	// CORS says which pages of other origins may call.
+	CORS server.CORS `yaml:"cors"`
+
+	// Proxies are the addresses and networks (10.0.0.0/8) of reverse proxies whose X-Forwarded-Proto and X-Forwarded-Host are believed,
+	// for the links in answers.
+	//
+	// Defaults to none.
+	Proxies []string `yaml:"proxies"`
+
+	// Async says how calls are answered later (Prefer: respond-async).
+	Async server.Async `yaml:"async"`
+
 	// Engine is how units are executed.
 	Engine engine.Options `yaml:"engine"`
 
@@ -199,6 +214,7 @@ func Defaults(profile string) Config {
 		Listen: s.Listen, Data: "weir-data", Profile: profile,
 		Database: Database{Pool: Pool{Wait: 5 * time.Second}, StatementTimeout: 30 * time.Second, LockTimeout: 10 * time.Second},
 		Auth:     auth.Defaults(), Limits: s.Limits, Log: s.Log, Transactions: s.TxLog, Telemetry: s.Telemetry,
+		Compress: s.Compress, CORS: s.CORS, Async: s.Async,
 		Cache: Cache{Metadata: true}, Dialects: []string{"now"},
 	}
 	c.Engine.Defaults()
@@ -221,7 +237,10 @@ const (
 
 // Server is the server's part of the settings.
 func (c *Config) Server() server.Config {
-	return server.Config{Listen: c.Listen, TLS: c.TLS, Limits: c.Limits, Log: c.Log, TxLog: c.Transactions, Telemetry: c.Telemetry}
+	return server.Config{
+		Listen: c.Listen, TLS: c.TLS, Limits: c.Limits, Log: c.Log, TxLog: c.Transactions, Telemetry: c.Telemetry,
+		Compress: c.Compress, CORS: c.CORS, Proxies: c.Proxies, Async: c.Async,
+	}
 }
 
 // Where is the kind of database, "sqlite" or "postgres", and where it is: a file, or a connection string.

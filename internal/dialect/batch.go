@@ -45,7 +45,8 @@ type ItemRecord struct {
 	SetOps          int   // how many ops the largest set had that the item was part of
 	Sets            []int // the numbers of the sets that the item was part of; see [telemetry.Recorder.Sets]
 	Rows            int
-	Bytes           int // of the answer's body
+	In, Bytes       int    // of the bodies of request and answer
+	Format          string // of the answer: json, atom, xml, text
 	Unserviced      bool
 }
 

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"strings"
 	"time"
 
 	"weir/internal/catalog"
@@ -71,4 +72,15 @@ type Deferrer interface {
 	Pending(c *Call, monitor string, retry time.Duration, a *wire.Answer)
 	// Settled answers a monitor, by what its call c asks for, with the answer that the deferred call had.
 	Settled(c *Call, done *wire.Answer, a *wire.Answer)
+}
+
+// FormatOf is a content type as the transaction log names it: json, atom, xml, multipart, text.
+func FormatOf(contentType string) string {
+	kind, _, _ := strings.Cut(contentType, ";")
+	main, sub, _ := strings.Cut(strings.TrimSpace(kind), "/")
+	if main == "multipart" || main == "text" {
+		return main
+	}
+	sub, _, _ = strings.Cut(sub, "+")
+	return sub
 }

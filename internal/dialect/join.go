@@ -479,7 +479,7 @@ func (r *run) fail(i int, err error) {
 func (r *run) answered(i int) {
 	p := &r.parts[i]
 	p.Body = r.arena.keep(p.Body)
-	p.Bytes = len(p.Body)
+	p.In, p.Bytes, p.Format = len(r.items[i].Body), len(p.Body), FormatOf(p.Header.Get("Content-Type"))
 	p.ItemRecord.Status = p.Answer.Status
 	p.failed = p.Answer.Status >= 400
 	p.Header = append(p.Header, r.work[i].header...)

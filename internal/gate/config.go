@@ -125,15 +125,17 @@ type SessionConfig struct {
 
 // RequestInfo is what the gate knows of a request.
 type RequestInfo struct {
-	Path    string // URL path, such as /api/now/table/incident
-	Method  string // request method, after any override
-	Dialect string // now, odata, ords, arsys, or empty
-	Batch   bool   // a batch in any dialect
+	Path     string // URL path, such as /api/now/table/incident
+	Resource string // what the path addresses, where several paths lead there: /odata/GWSAMPLE_BASIC/ProductSet; or empty
+	Method   string // request method, after any override
+	Dialect  string // now, odata, ords, arsys, or empty
+	Batch    bool   // a batch in any dialect
 }
 
 // Match says which requests a rule concerns. Fields left empty match everything.
 type Match struct {
-	// Path is a prefix of whole segments: /api/now matches /api/now and /api/now/table, not /api/nowhere.
+	// Path is a prefix of whole segments: /api/now matches /api/now and /api/now/table, not /api/nowhere. What OData calls address is
+	// also known as /odata/SERVICE/SET, however their paths begin.
 	//
 	// Defaults to every path.
 	Path string `yaml:"path"`
@@ -161,8 +163,13 @@ func (m Match) matches(r RequestInfo) bool {
 	if m.Method != "" && !strings.EqualFold(m.Method, r.Method) {
 		return false
 	}
-	rest, ok := strings.CutPrefix(r.Path, strings.TrimSuffix(m.Path, "/"))
-	return ok && (m.Path == "" || rest == "" || rest[0] == '/')
+	return m.Path == "" || below(r.Path, m.Path) || r.Resource != "" && below(r.Resource, m.Path)
+}
+
+// below reports whether a path has the prefix, in whole segments.
+func below(path, prefix string) bool {
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(prefix, "/"))
+	return ok && (rest == "" || rest[0] == '/')
 }
 
 // Route sends the requests that it matches to a pool.

@@ -12,7 +12,7 @@ import (
 )
 
 func TestPack_SnapshotsComeBackAsTheyWere(t *testing.T) {
-	p, err := project.Read(demo.ITSM())
+	p, err := project.Read(demo.Project())
 	if err != nil {
 		t.Fatal(err)
 	}

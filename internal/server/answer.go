@@ -1,11 +1,13 @@
 package server
 
 import (
+	"bytes"
 	"net/http"
 	"runtime"
 	"strconv"
 	"time"
 
+	"weir/internal/dialect"
 	"weir/internal/telemetry"
 	"weir/internal/wire"
 )
@@ -25,6 +27,15 @@ var (
 
 // head sets the answer's headers. Names that clients compare with care are set as they are spelled.
 func (v *Visit) head(a *wire.Answer) {
+	v.grant(a)
+	if d, ok := v.d.(dialect.Timed); ok {
+		v.mark()
+		d.Timing(&v.call, v.Recorder, a)
+	}
+	if (a.Status == http.StatusServiceUnavailable || a.Status == http.StatusTooManyRequests) && !a.Header.Has("Retry-After") {
+		a.Header.Set("Retry-After", "1") // nothing says when; clients that wait at all wait so
+	}
+	v.Format = dialect.FormatOf(a.Header.Get("Content-Type"))
 	h := v.w.Header()
 	h["X-Content-Type-Options"] = nosniff
 	h["X-Transaction-ID"] = []string{v.Recorder.ID}
@@ -84,6 +95,9 @@ func (v *Visit) timing() string {
 		for _, l := range []telemetry.Layer{telemetry.Hub, telemetry.Queue, telemetry.BE, telemetry.App} {
 			dur(l.String(), int64(r.Layer(l)))
 		}
+		if r.Layer(telemetry.Wire) > 0 {
+			dur(telemetry.Wire.String(), int64(r.Layer(telemetry.Wire)))
+		}
 		dur("sql", r.SQL.Load())
 		b = append(b, `;desc="`...)
 		b = strconv.AppendInt(b, r.SQLCount.Load(), 10)
@@ -125,14 +139,26 @@ func (v *Visit) send(a *wire.Answer) {
 	}
 	v.head(a)
 	v.sent = true
+	v.Recorder.Bytes.Add(int64(len(a.Body)))
 	h := v.w.Header()
+	body := a.Body
+	if v.zips(a) {
+		room := answer()
+		defer release(room)
+		to := bytes.NewBuffer(room.Body)
+		z := v.deflater(to)
+		z.Write(body) // memory does not fail
+		z.Close()
+		v.giveBack(z)
+		room.Body = to.Bytes()
+		body = room.Body
+	}
 	if a.Status != http.StatusNoContent && a.Status != http.StatusNotModified {
-		h["Content-Length"] = []string{strconv.Itoa(len(a.Body))}
+		h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}
 	v.count(a)
 	v.w.WriteHeader(a.Status)
-	v.Recorder.Bytes.Add(int64(len(a.Body)))
-	v.push(a.Body)
+	v.push(body)
 }
 
 // largeBody is the size from which a body's memory is worth a collection of its own, some milliseconds.
@@ -159,18 +185,45 @@ func (v *Visit) flush(a *wire.Answer) error {
 	if !v.sent {
 		v.head(a)
 		v.sent = true
+		if v.zips(a) {
+			v.zip = v.deflater(pusher{v})
+		}
 		v.w.WriteHeader(a.Status)
 	}
-	v.Recorder.Bytes.Add(int64(len(a.Body)))
-	err := v.push(a.Body)
+	err := v.piece(a.Body)
 	a.Body = a.Body[:0]
 	return err
 }
 
 // rest sends what a streamed answer still holds.
 func (v *Visit) rest(a *wire.Answer) {
-	v.Recorder.Bytes.Add(int64(len(a.Body)))
-	v.push(a.Body)
+	if v.piece(a.Body) == nil && v.zip != nil {
+		v.zip.Close()
+		v.giveBack(v.zip)
+	}
+}
+
+// piece sends a piece of a streamed answer.
+func (v *Visit) piece(b []byte) error {
+	v.Recorder.Bytes.Add(int64(len(b)))
+	if v.zip == nil {
+		return v.push(b)
+	}
+	if _, err := v.zip.Write(b); err != nil {
+		return err
+	}
+	return v.zip.Flush()
+}
+
+// pusher writes under the deadline that moves.
+type pusher struct{ v *Visit }
+
+// Write is [Visit.push].
+func (p pusher) Write(b []byte) (int, error) {
+	if err := p.v.push(b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // push writes bytes under a deadline that moves with them: a slow reader may take as long as it likes, if it takes something.

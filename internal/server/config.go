@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
 
 	"weir/internal/auth"
 )
@@ -146,6 +149,63 @@ type Telemetry struct {
 	Pprof string `yaml:"pprof"`
 }
 
+// Compress says which answers are compressed.
+type Compress struct {
+	// Level is how hard gzip tries, from 1 (fast) to 9 (small); 0 compresses nothing.
+	//
+	// Defaults to 1.
+	Level int `yaml:"level"`
+
+	// Least is the size in bytes from which an answer is compressed for clients that take gzip. A streamed answer is as large as its
+	// first piece.
+	//
+	// Defaults to 2048.
+	Least int `yaml:"least"`
+}
+
+// CORS says which pages of other origins may call.
+type CORS struct {
+	// Origins are the origins, such as https://fiori.example.com, whose pages may call this server and read its answers. Their
+	// changes count as the user's own, so list only pages that you trust.
+	//
+	// Defaults to none.
+	Origins []string `yaml:"origins"`
+}
+
+// Async says how calls are answered later (Prefer: respond-async).
+type Async struct {
+	// Workers is how many deferred calls this node executes at once, each in a slot of the gate's pool "jobs"; 0 defers none, and calls
+	// that ask for it are answered at once.
+	//
+	// Defaults to 4.
+	Workers int `yaml:"workers"`
+
+	// Queue is how many deferred calls may wait for all nodes together; further ones are answered at once.
+	//
+	// Defaults to 1000.
+	Queue int `yaml:"queue"`
+
+	// Lease is how long a node may be silent before another one takes over the call that it executes.
+	//
+	// Defaults to 30s.
+	Lease time.Duration `yaml:"lease"`
+
+	// Poll is how often a node looks for calls that other nodes accepted, or left behind.
+	//
+	// Defaults to 1s.
+	Poll time.Duration `yaml:"poll"`
+
+	// Attempts is how often a call is begun that a node's end or a lack of room stopped, before it counts as failed.
+	//
+	// Defaults to 5.
+	Attempts int `yaml:"attempts"`
+
+	// Keep is how long the answer of a deferred call can be asked for.
+	//
+	// Defaults to 24h.
+	Keep time.Duration `yaml:"keep"`
+}
+
 // TLS says how the listeners are encrypted.
 type TLS struct {
 	// Cert is the file with the certificate chain, PEM.
@@ -170,6 +230,13 @@ type Config struct {
 	Log       Log
 	TxLog     TxLog
 	Telemetry Telemetry
+	Compress  Compress
+	CORS      CORS
+	Async     Async
+
+	// Proxies are the addresses and networks of reverse proxies whose X-Forwarded-Proto and X-Forwarded-Host are believed, for the links
+	// in answers.
+	Proxies []string
 }
 
 // Defaults returns the default settings.
@@ -186,6 +253,8 @@ func Defaults() Config {
 		},
 		TxLog:     TxLog{Table: "syslog_transaction", Queue: 20_000, Flush: time.Second, Batch: 500, Keep: 7 * 24 * time.Hour},
 		Telemetry: Telemetry{Metrics: true, Sample: 1},
+		Compress:  Compress{Level: 1, Least: 2048},
+		Async:     Async{Workers: 4, Queue: 1000, Lease: 30 * time.Second, Poll: time.Second, Attempts: 5, Keep: 24 * time.Hour},
 	}
 }
 
@@ -249,5 +318,27 @@ func (c Config) Validate() error {
 	if c.Telemetry.Sample < 0 || c.Telemetry.Sample > 1 {
 		fault("telemetry.sample: must lie between 0 and 1, not %v", c.Telemetry.Sample)
 	}
+	if c.Compress.Level < 0 || c.Compress.Level > gzip.BestCompression {
+		fault("compress.level: must lie between 0 and %d, not %d", gzip.BestCompression, c.Compress.Level)
+	}
+	if c.Compress.Least < 0 {
+		fault("compress.least: must not be negative: %d", c.Compress.Least)
+	}
+	for _, o := range c.CORS.Origins {
+		if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != o {
+			fault("cors.origins: %q is not an origin such as https://host or https://host:port", o)
+		}
+	}
+	if _, err := parseNetworks(c.Proxies); err != nil {
+		fault("proxies: %v", err)
+	}
+	if c.Async.Workers < 0 {
+		fault("async.workers: must not be negative: %d", c.Async.Workers)
+	}
+	positive("async.queue", int64(c.Async.Queue))
+	positive("async.attempts", int64(c.Async.Attempts))
+	some("async.lease", c.Async.Lease)
+	some("async.poll", c.Async.Poll)
+	some("async.keep", c.Async.Keep)
 	return errors.Join(faults...)
 }

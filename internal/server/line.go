@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/klauspost/compress/gzip"
+
 	"weir/internal/auth"
 	"weir/internal/catalog"
 	"weir/internal/dialect"
@@ -37,6 +39,14 @@ type Visit struct {
 	Items    []dialect.ItemRecord
 	Err      *record.Error // what the whole request failed with, if it did
 
+	// Name is what was called, as logs, metrics and limits name it: "now/v1/table", "odata/GWSAMPLE_BASIC/ProductSet".
+	Name string
+	// Later says that this is the execution of a call whose client did not wait for it.
+	Later bool
+	// In is the bytes of the request's body, Format the format of the answer: "json", "atom", "multipart".
+	In     int
+	Format string
+
 	s        *Server
 	w        http.ResponseWriter
 	r        *http.Request
@@ -53,20 +63,30 @@ type Visit struct {
 	sent     bool          // the answer's head is on its way
 	broken   bool          // the client stopped reading
 	finished bool
+	snap     *catalog.Snapshot
+	known    bool          // there is what Name says
+	token    string        // of a deferred call: its writes take effect once, however often it is executed
+	wrote    int           // writes that succeeded
+	unproven error         // a change by cookie without the proof that is known to auth
+	grantAge time.Duration // a token is asked for, and how long it holds
+	zip      *gzip.Writer  // of a streamed answer that is compressed
 }
 
 // Header is the request's headers; read only.
 func (v *Visit) Header() http.Header { return v.r.Header }
 
-// API is what was called, as logs name it: "now/table".
+// API is what was called without the version of its API: "now/table".
 func (v *Visit) API() string {
+	if _, ok := v.d.(dialect.Namer); ok {
+		return clean(v.Name, 200)
+	}
 	api, _ := apiName(v.Path)
 	return clean(api, 200)
 }
 
 // ServeHTTP takes one request down the line and up again.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if s.aside(w, r) {
+	if s.cors(w, r) || s.aside(w, r) {
 		return
 	}
 	v := &Visit{
@@ -127,6 +147,7 @@ func (v *Visit) run(ctx context.Context) {
 	v.URL = s.redact.url(v.r.URL)
 	snap, err := s.o.Snapshot(ctx)
 	if err == nil {
+		v.snap = snap
 		err = v.identify(ctx, snap)
 	}
 	v.logStart() // as guest, if it is nobody
@@ -135,11 +156,16 @@ func (v *Visit) run(ctx context.Context) {
 		return
 	}
 	v.describe()
+	v.Name, v.known = nameOf(snap, v.d, v.Path)
 	if s.o.Mux.Find(v.Path) == nil {
 		v.fail(record.Errorf(record.NoPath, "", "Requested URI does not represent any resource"))
 		return
 	}
-	info := gate.RequestInfo{Path: unversioned(v.Path), Method: v.Method, Dialect: v.Dialect, Batch: v.Batch}
+	if !v.guard(ctx, snap) {
+		return
+	}
+	info := infoOf(v.d, v.Name, v.Method, v.Path)
+	info.Batch = v.Batch
 	if err := v.allowed(info); err != nil {
 		v.fail(err)
 		return
@@ -148,19 +174,17 @@ func (v *Visit) run(ctx context.Context) {
 		v.fail(err)
 		return
 	}
+	v.In = len(v.call.Body)
 	if err := v.enter(ctx, info); err != nil {
 		v.fail(err)
 		return
 	}
+	if v.deferred(ctx, snap) {
+		return
+	}
 	a := answer()
 	defer release(a)
-	if v.Batch {
-		v.batchAt = v.Recorder.Elapsed()
-		v.Items = v.d.(dialect.Batcher).Batch(ctx, &dialect.BatchRun{
-			Snapshot: snap, Exec: s.exec, Mux: s.o.Mux, Serial: s.o.Gate.Config().SerialBatch,
-			Public: func(err error) error { return s.public(v.Recorder, err) }, Admit: v.admit(),
-		}, &v.call, a)
-	} else if err := v.single(ctx, snap, a); err != nil {
+	if err := v.compute(ctx, snap, a); err != nil {
 		v.fail(err)
 		return
 	}
@@ -173,6 +197,48 @@ func (v *Visit) run(ctx context.Context) {
 	v.send(a)
 }
 
+// compute makes the answer of a call that has its slot.
+func (v *Visit) compute(ctx context.Context, snap *catalog.Snapshot, a *wire.Answer) error {
+	if !v.Batch {
+		return v.single(ctx, snap, a)
+	}
+	v.batchAt = v.Recorder.Elapsed()
+	v.Items = v.d.(dialect.Batcher).Batch(ctx, &dialect.BatchRun{
+		Snapshot: snap, Exec: v.s.exec, Mux: v.s.o.Mux, Serial: v.s.o.Gate.Config().SerialBatch,
+		Public: func(err error) error { return v.s.public(v.Recorder, err) }, Admit: v.admit(snap),
+	}, &v.call, a)
+	for i := range v.Items {
+		if it := &v.Items[i]; it.Status < 400 && it.Method != http.MethodGet && !it.Unserviced {
+			v.wrote++
+		}
+	}
+	return nil
+}
+
+// nameOf is what logs, metrics and limits call what a path addresses.
+func nameOf(snap *catalog.Snapshot, d dialect.Dialect, path string) (name string, known bool) {
+	if n, ok := d.(dialect.Namer); ok {
+		if name, known = n.ResourceOf(snap, path); name != "" {
+			return name, known
+		}
+	}
+	_, name = apiName(path)
+	return name, false
+}
+
+// infoOf is what the gate knows of a request for what is called name.
+func infoOf(d dialect.Dialect, name, method, path string) gate.RequestInfo {
+	info := gate.RequestInfo{Path: unversioned(path), Method: method}
+	if d == nil {
+		return info
+	}
+	info.Dialect = d.Name()
+	if _, ok := d.(dialect.Namer); ok {
+		info.Resource = "/" + name
+	}
+	return info
+}
+
 // identify finds out who is calling. Nobody may call public endpoints only.
 func (v *Visit) identify(ctx context.Context, snap *catalog.Snapshot) error {
 	// What carries neither Origin nor Sec-Fetch-Site is no browser and passes.
@@ -183,7 +249,7 @@ func (v *Visit) identify(ctx context.Context, snap *catalog.Snapshot) error {
 	if id != nil {
 		v.Identity = id
 	}
-	if err == nil {
+	if err == nil || v.unprovenYet(err) {
 		return nil
 	}
 	if record.KindOf(err) == record.Unauthenticated && !auth.Shows(v.r) {
@@ -196,12 +262,8 @@ func (v *Visit) identify(ctx context.Context, snap *catalog.Snapshot) error {
 
 // describe makes the call that the dialect decodes; its body comes later.
 func (v *Visit) describe() {
-	scheme := "http://"
-	if v.r.TLS != nil {
-		scheme = "https://"
-	}
 	v.call = dialect.Call{
-		Method: v.Method, Path: v.Path, RawPath: v.r.URL.EscapedPath(), RawQuery: v.r.URL.RawQuery, Base: scheme + v.r.Host, Actor: v.Identity.Actor,
+		Method: v.Method, Path: v.Path, RawPath: v.r.URL.EscapedPath(), RawQuery: v.r.URL.RawQuery, Base: v.s.base(v.r), Actor: v.Identity.Actor,
 		Header: make(wire.Header, 0, len(v.r.Header)), ID: v.Recorder.ID,
 	}
 	for name, values := range v.r.Header {
@@ -223,37 +285,34 @@ func (v *Visit) allowed(info gate.RequestInfo) error {
 	v.rate = &rate
 	if rate.Exceeded {
 		v.retry = rate.RetryAfter
-		return exceeded(&rate, v.Path)
+		return exceeded(&rate, v.Name)
 	}
 	return nil
 }
 
 // admit counts the items of a batch against the hourly limits, each for its own path; nil if that is not wanted (gate.rates.items).
-func (v *Visit) admit() func(method, path string) (wire.Header, error) {
+func (v *Visit) admit(snap *catalog.Snapshot) func(method, path string) (wire.Header, error) {
 	rates := &v.s.o.Gate.Config().Rates
 	if !rates.Items || len(rates.Rules) == 0 {
 		return nil
 	}
 	return func(method, path string) (wire.Header, error) {
-		info := gate.RequestInfo{Path: unversioned(path), Method: method}
-		if d := v.s.o.Mux.Find(path); d != nil {
-			info.Dialect = d.Name()
-		}
-		rate, ok := v.s.o.Gate.Rates.Take(info, v.Identity.Actor.Name, v.Identity.Actor.Roles)
+		d := v.s.o.Mux.Find(path)
+		name, _ := nameOf(snap, d, path)
+		rate, ok := v.s.o.Gate.Rates.Take(infoOf(d, name, method, path), v.Identity.Actor.Name, v.Identity.Actor.Roles)
 		if !ok {
 			return nil, nil
 		}
 		h := rateHeader(&rate)
 		if rate.Exceeded {
 			h.Set("Retry-After", strconv.Itoa(int(rate.RetryAfter.Seconds())))
-			return h, exceeded(&rate, path)
+			return h, exceeded(&rate, name)
 		}
 		return h, nil
 	}
 }
 
-func exceeded(r *gate.Rate, path string) error {
-	_, resource := apiName(path)
+func exceeded(r *gate.Rate, resource string) error {
 	return record.Errorf(record.RateLimited, "", "Rate limit of %d requests per hour for %s API exceeded", r.Limit, title(resource))
 }
 
@@ -268,13 +327,18 @@ func rateHeader(r *gate.Rate) wire.Header {
 
 // enter waits for the slot.
 func (v *Visit) enter(ctx context.Context, info gate.RequestInfo) error {
-	leave := v.Recorder.Enter(telemetry.Queue)
-	defer leave()
 	v.Pool = v.s.o.Gate.Route(info)
 	session := v.Identity.Session
 	if session == "" {
 		session = v.Recorder.ID // strangers do not share one
 	}
+	return v.wait(ctx, session)
+}
+
+// wait waits for a slot of the request's pool.
+func (v *Visit) wait(ctx context.Context, session string) error {
+	leave := v.Recorder.Enter(telemetry.Queue)
+	defer leave()
 	slot, err := v.s.o.Gate.Enter(ctx, v.Pool, session)
 	if err != nil {
 		return v.refused(err)
@@ -318,12 +382,20 @@ func (v *Visit) single(ctx context.Context, snap *catalog.Snapshot, a *wire.Answ
 	if err != nil {
 		return err
 	}
-	for {
+	for round := 0; ; round++ {
+		if v.token != "" && ex.Token == "" {
+			ex.Token = v.token + "#" + strconv.Itoa(round)
+		}
 		u := dialect.UnitOf(snap, &v.call, ex)
-		if ex.Next == nil && len(u.Ops) == 1 && u.Ops[0].Verb == record.List {
+		if ex.Next == nil && len(u.Ops) == 1 && u.Ops[0].Verb == record.List && v.w != nil {
 			return v.stream(ctx, snap, ex, u, a)
 		}
 		out := v.s.exec.Execute(ctx, snap, u)
+		for i := range out {
+			if u.Ops[i].Verb.Writes() && out[i].Err == nil {
+				v.wrote++
+			}
+		}
 		if ex.Next != nil {
 			next, err := ex.Next(out)
 			if err != nil {

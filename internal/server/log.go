@@ -97,6 +97,8 @@ func (v *Visit) user() (name, key, session string) {
 
 func (v *Visit) kind() string {
 	switch {
+	case v.Later:
+		return "deferred"
 	case v.Batch:
 		return "batch_rest"
 	case v.Dialect == "oauth":
@@ -116,7 +118,6 @@ func (v *Visit) logEnd() {
 	name, key, session := v.user()
 	r := v.Recorder
 	waits := time.Duration(r.SemWait.Load() + r.SessionWait.Load())
-	api, resource := apiName(v.Path)
 	v.s.log.LogAttrs(context.Background(), slog.LevelInfo, "*** End",
 		slog.Uint64("n", v.Number), slog.String("txid", r.ID), slog.String("session", session), slog.Bool("excessive", slow),
 		slog.String("url", v.URL), slog.String("user", clean(name, 100)),
@@ -124,7 +125,7 @@ func (v *Visit) logEnd() {
 		slog.Duration("sem_wait", time.Duration(r.SemWait.Load())), slog.Duration("session_wait", time.Duration(r.SessionWait.Load())),
 		slog.Duration("sql", time.Duration(r.SQL.Load())), slog.Int64("sql_count", r.SQLCount.Load()),
 		slog.Duration("acl", time.Duration(r.Access.Load())), slog.String("source", remote(v.r)), slog.String("type", v.kind()),
-		slog.String("method", v.Method), slog.String("api_name", clean(api, 200)), slog.String("resource", clean(resource, 200)),
+		slog.String("method", v.Method), slog.String("api_name", v.API()), slog.String("resource", clean(v.Name, 200)),
 		slog.String("user_id", key), slog.String("pool", v.Pool), slog.Int64("output_length", r.Bytes.Load()), slog.Int("items", len(v.Items)),
 		slog.Int("response_status", v.Status))
 }

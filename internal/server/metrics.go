@@ -24,17 +24,20 @@ type metrics struct {
 	layers   *prometheus.CounterVec
 	items    prometheus.Counter
 	dialects sync.Map // name → *dialectMetrics
+
+	resources       *prometheus.CounterVec
+	resourceSeconds *prometheus.CounterVec
 }
 
 // dialectMetrics are the children of one dialect.
 type dialectMetrics struct {
 	classes [6]prometheus.Counter // by the first digit of the status
 	seconds prometheus.Observer
-	layers  [4]prometheus.Counter
+	layers  [len(shownLayers)]prometheus.Counter
 	sql     prometheus.Counter
 }
 
-var shownLayers = [4]telemetry.Layer{telemetry.Hub, telemetry.Queue, telemetry.BE, telemetry.App}
+var shownLayers = [...]telemetry.Layer{telemetry.Hub, telemetry.Queue, telemetry.BE, telemetry.App, telemetry.Wire}
 
 func newMetrics(s *Server) *metrics {
 	m := &metrics{
@@ -49,11 +52,17 @@ func newMetrics(s *Server) *metrics {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}, []string{"dialect"}),
 		layers: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "weir_layer_seconds_total", Help: "Time by layer: hub, queue, be, app exclude each other; sql is within app.",
+			Name: "weir_layer_seconds_total", Help: "Time by layer: hub, queue, be, app, wire exclude each other; sql is within app.",
 		}, []string{"dialect", "layer"}),
+		resources: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_resource_requests_total", Help: "Requests by what they address: odata/SERVICE/SET.",
+		}, []string{"resource"}),
+		resourceSeconds: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_resource_seconds_total", Help: "Time of requests by what they address.",
+		}, []string{"resource"}),
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(m.internal, m.items, m.requests, m.seconds, m.layers, &figures{s: s},
+	registry.MustRegister(m.internal, m.items, m.requests, m.seconds, m.layers, m.resources, m.resourceSeconds, &figures{s: s},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(s.o.Collectors...)
 	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
@@ -87,6 +96,10 @@ func (m *metrics) observe(v *Visit) {
 		d.layers[i].Add(v.Recorder.Layer(l).Seconds())
 	}
 	d.sql.Add(float64(v.Recorder.SQL.Load()) / 1e9)
+	if v.known {
+		m.resources.WithLabelValues(v.Name).Inc()
+		m.resourceSeconds.WithLabelValues(v.Name).Add(v.Total.Seconds())
+	}
 	if len(v.Items) > 0 {
 		m.items.Add(float64(len(v.Items)))
 	}

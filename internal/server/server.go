@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,8 @@ type Options struct {
 	Fallback dialect.Dialect
 	// Snapshot is the definitions that a request beginning now works with. It may read them (cache.metadata: off).
 	Snapshot func(context.Context) (*catalog.Snapshot, error)
+	// Jobs keeps calls that are answered later; nil answers all at once.
+	Jobs Jobs
 	// Ready reports whether the database answers; nil is yes.
 	Ready func(context.Context) error
 	// Pool is the figures of the database's connections; nil for none.
@@ -75,9 +78,11 @@ type Server struct {
 	metrics  *metrics
 	forgery  *http.CrossOriginProtection
 	redact   redaction
+	proxies  []netip.Prefix
 	draining atomic.Bool
 	serial   atomic.Uint64 // numbers the requests, as log lines do
 
+	deferrals *deferrals // nil: none
 	slotted   slotted
 	listeners []*listener
 	conns     conns
@@ -93,9 +98,18 @@ func New(o Options) (*Server, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{cfg: o.Config, o: o, log: o.Log, forgery: http.NewCrossOriginProtection(), redact: newRedaction(o.Config.Log.Redact)}
+	s.proxies, _ = parseNetworks(s.cfg.Proxies) // checked with the settings
+	for _, origin := range s.cfg.CORS.Origins {
+		if err := s.forgery.AddTrustedOrigin(origin); err != nil {
+			return nil, fmt.Errorf("cors.origins: %w", err)
+		}
+	}
 	s.exec = &careful{s}
 	s.tx = newTxLog(o.Config.TxLog, o.Exec, o.Snapshot, o.Log)
 	s.metrics = newMetrics(s)
+	if o.Jobs != nil && s.cfg.Async.Workers > 0 {
+		s.deferrals = &deferrals{s: s, wake: make(chan struct{}, 1), under: map[string]context.CancelFunc{}}
+	}
 	return s, nil
 }
 
@@ -137,8 +151,13 @@ func (s *Server) Listen() ([]net.Addr, error) {
 // transaction log to its end and returns.
 func (s *Server) Serve(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var work sync.WaitGroup
-	work.Go(func() { s.tx.run(background) })
+	logging, endLog := context.WithCancel(context.WithoutCancel(ctx))
+	deferring, leaveDeferred := context.WithCancel(ctx)
+	var work, jobs sync.WaitGroup
+	work.Go(func() { s.tx.run(logging) })
+	if s.deferrals != nil {
+		jobs.Go(func() { s.deferrals.run(deferring, background) })
+	}
 	failed := make(chan error, len(s.listeners))
 	for _, l := range s.listeners {
 		work.Go(func() {
@@ -159,6 +178,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	case err = <-failed:
 	}
 	s.draining.Store(true)
+	leaveDeferred()
 	last, cancel := context.WithTimeout(background, s.cfg.Limits.Drain)
 	defer cancel()
 	// http.Server's Shutdown drops requests whose head it reads after it was called. So the listeners close first, and it
@@ -175,7 +195,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	if e := s.o.Gate.Drain(last); e != nil {
 		err = errors.Join(err, e)
 	}
-	stop() // ends the transaction log, which writes what it has first
+	stop() // what is still deferred goes to another node, or waits for this one's return
+	jobs.Wait()
+	endLog() // it writes what it has first
 	work.Wait()
 	return err
 }

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"weir/internal/dialect"
 	"weir/internal/record"
 	"weir/internal/telemetry"
+	"weir/internal/wire"
 )
 
 // txLog writes the transaction log: one row for each request and, below it, one for each item of its batch. Rows are written
@@ -46,10 +49,16 @@ type txRow struct {
 	session          string
 	link             string
 	status           int
-	bytes, rows      int64
+	in, bytes, rows  int64
+	format           string
+	items            int64
+	sets             string // the numbers of the sets: "1", "1,2"
+	setOps, setRows  int64
+	setTime          time.Duration
+	statements       string // of a request: its sets, as JSON
 	gzipped          bool
 	total            time.Duration
-	layers           [4]time.Duration
+	layers           [len(shownLayers)]time.Duration
 	sql              time.Duration
 	sqlCount         int64
 	rules            time.Duration
@@ -73,14 +82,25 @@ func (t *txLog) add(v *Visit) {
 		session: session, link: r.ID, status: v.Status, bytes: r.Bytes.Load(), rows: r.Rows.Load(), gzipped: v.Gzipped,
 		total: v.Total, sql: time.Duration(r.SQL.Load()), sqlCount: r.SQLCount.Load(),
 		rules: time.Duration(r.Rules.Load()), ruleCount: r.RuleCount.Load(),
+		pattern: clean(v.Name, 255), in: int64(v.In), format: v.Format, items: int64(len(v.Items)),
 	}
-	_, row.pattern = apiName(v.Path)
-	row.pattern = clean(row.pattern, 255)
+	if row.pattern == "" { // it did not get so far
+		_, name := apiName(v.Path)
+		row.pattern = clean(name, 255)
+	}
+	sets := r.Sets()
+	row.statements = statements(sets)
+	if len(v.Items) == 0 {
+		for n := range sets {
+			row.rode(sets, n+1)
+		}
+	}
 	for i, l := range shownLayers {
 		row.layers[i] = r.Layer(l)
 	}
 	rows := make([]txRow, 1, 1+len(v.Items))
 	rows[0] = row
+	names := itemNames{v: v}
 	for i := range v.Items {
 		it := &v.Items[i]
 		child := txRow{
@@ -89,6 +109,11 @@ func (t *txLog) add(v *Visit) {
 			link: r.ID, status: it.Status, bytes: int64(it.Bytes), rows: int64(it.Rows), total: it.Time, sql: it.SQL, sqlCount: int64(it.SQLCount),
 		}
 		child.layers[3] = it.SQL
+		child.in, child.format = int64(it.In), it.Format
+		child.pattern = names.of(it.URL)
+		for _, n := range it.Sets {
+			child.rode(sets, n)
+		}
 		rows = append(rows, child)
 	}
 	n := int64(len(rows))
@@ -197,7 +222,9 @@ func (t *txLog) lose(n int, err error) {
 var txFields = [...]string{
 	"sys_id", "sys_created_on", "sys_updated_on", "sys_created_by", "sys_updated_by", "parent", "item_id", "type", "method", "url",
 	"transaction_pattern", "protocol", "remote_ip", "user_agent", "x_referer", "session_id", "link", "system_id",
-	"http_status", "output_length", "rows", "gzipped", "response_time", "hub_time", "queue_time", "be_time", "app_time",
+	"http_status", "input_length", "output_length", "format", "rows", "items", "gzipped",
+	"statement", "statement_operations", "statement_rows", "statement_time", "statements",
+	"response_time", "hub_time", "queue_time", "be_time", "app_time", "network_time",
 	"sql_time", "sql_count", "business_rule_time", "business_rule_count",
 }
 
@@ -244,10 +271,29 @@ func (r *txRow) set(p *txPlan, host string) []record.Assign {
 	} {
 		put(record.TextValue(s))
 	}
+	some := func(n int64) {
+		if n == 0 {
+			put(record.Value{})
+			return
+		}
+		put(record.IntValue(n))
+	}
 	put(record.IntValue(int64(r.status)))
+	put(record.IntValue(r.in))
 	put(record.IntValue(r.bytes))
+	put(record.TextValue(r.format))
 	put(record.IntValue(r.rows))
+	some(r.items)
 	put(record.BoolValue(r.gzipped))
+	put(record.TextValue(r.sets))
+	some(r.setOps)
+	some(r.setRows)
+	if r.sets == "" {
+		put(record.Value{})
+	} else {
+		millis(r.setTime)
+	}
+	put(record.TextValue(r.statements))
 	millis(r.total)
 	for _, d := range r.layers {
 		millis(d)
@@ -257,6 +303,85 @@ func (r *txRow) set(p *txPlan, host string) []record.Assign {
 	millis(r.rules)
 	put(record.IntValue(r.ruleCount))
 	return set
+}
+
+// rode adds set n, of those of the request, to what a row tells: how many operations and rows its largest set had, and how long all took.
+func (r *txRow) rode(sets []telemetry.Set, n int) {
+	if n > len(sets) || len(r.sets) > 240 {
+		return
+	}
+	if r.sets == "" {
+		r.sets = strconv.Itoa(n)
+	} else {
+		r.sets += "," + strconv.Itoa(n)
+	}
+	s := &sets[n-1]
+	r.setOps = max(r.setOps, int64(s.Ops))
+	r.setRows = max(r.setRows, int64(s.Rows))
+	r.setTime += s.Time
+}
+
+// maxStatements is how much of a request's list of sets the log keeps.
+const maxStatements = 4000
+
+// statements are the sets of a request as JSON: number, verb, table, operations, rows, start and time in milliseconds. What does not fit is left out
+// and counted as "more".
+func statements(sets []telemetry.Set) string {
+	if len(sets) == 0 {
+		return ""
+	}
+	b := append(make([]byte, 0, 128*min(len(sets), 32)), '[')
+	for i := range sets {
+		s := &sets[i]
+		at := len(b)
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"n":`...)
+		b = strconv.AppendInt(b, int64(i+1), 10)
+		b = append(b, `,"verb":`...)
+		b = wire.AppendQuote(b, s.Verb)
+		b = append(b, `,"table":`...)
+		b = wire.AppendQuote(b, s.Table)
+		b = append(b, `,"ops":`...)
+		b = strconv.AppendInt(b, int64(s.Ops), 10)
+		b = append(b, `,"rows":`...)
+		b = strconv.AppendInt(b, int64(s.Rows), 10)
+		b = append(b, `,"start":`...)
+		b = appendMillis(b, s.Start)
+		b = append(b, `,"ms":`...)
+		b = appendMillis(b, s.Time)
+		b = append(b, '}')
+		if len(b) > maxStatements-24 && i < len(sets)-1 {
+			b = append(b[:at], `,{"more":`...)
+			b = strconv.AppendInt(b, int64(len(sets)-i), 10)
+			b = append(b, '}')
+			break
+		}
+	}
+	return string(append(b, ']'))
+}
+
+// itemNames names what the items of a batch address. Items that are alike stand together, so the last one is remembered.
+type itemNames struct {
+	v          *Visit
+	path, name string
+}
+
+func (n *itemNames) of(u string) string {
+	path, _, _ := strings.Cut(u, "?")
+	if _, rest, ok := strings.Cut(path, "://"); ok {
+		path = rest[max(strings.IndexByte(rest, '/'), 0):]
+	}
+	if !strings.HasPrefix(path, "/") { // relative to where the batch is
+		path = n.v.Path[:strings.LastIndexByte(n.v.Path, '/')+1] + path
+	}
+	if path != n.path {
+		n.path = path
+		n.name, _ = nameOf(n.v.snap, n.v.s.o.Mux.Find(path), path)
+		n.name = clean(n.name, 255)
+	}
+	return n.name
 }
 
 // trim removes rows older than transactions.keep, a thousand at a time.

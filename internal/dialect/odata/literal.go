@@ -154,9 +154,6 @@ func readBare(s string) (literal, bool) {
 	return literal{}, false
 }
 
-// maxDigits bounds decimals, whose exponents are written out.
-const maxDigits = 200
-
 // readNumber reads a number; in V2 with the suffix of its type.
 func readNumber(ver version, s string) (literal, error) {
 	text, kind := s, edm.ComplexKind
