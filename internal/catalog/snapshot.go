@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"weir/internal/record"
 )
@@ -12,6 +13,7 @@ import (
 // Snapshot is one consistent state of all definitions. It never changes.
 type Snapshot struct {
 	Version   uint64
+	Applied   time.Time // when this version was applied; zero if that is not known
 	tables    map[string]*Table
 	names     []string
 	endpoints map[string]*Endpoint

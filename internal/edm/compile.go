@@ -137,8 +137,12 @@ func (c *compiler) head() {
 	}
 }
 
-// taken reports a name that an entity type or a complex type has already; they share one namespace.
+// taken reports a name that an entity type, a complex type or the container has already; they share one namespace.
 func (c *compiler) taken(at place, name string) bool {
+	if name == Container {
+		c.fault(at, "%s is the name of what holds the sets", name)
+		return true
+	}
 	if c.types[name] != nil || c.complex[name] != nil {
 		c.fault(at, "there is a type %s already", name)
 		return true
@@ -173,8 +177,8 @@ func (c *compiler) complexType(d *catalog.ComplexDef) {
 	}
 }
 
-// timePrecision is how many digits of a second the store keeps.
-const timePrecision = 6
+// TimePrecision is how many digits of a second the store keeps.
+const TimePrecision = 6
 
 // bare is a property that stands over no field: of a transport shell, a complex type, a parameter.
 func (c *compiler) bare(at place, d *catalog.PropertyDef) *Property {
@@ -188,7 +192,7 @@ func (c *compiler) bare(at place, d *catalog.PropertyDef) *Property {
 		p.Kind = k
 	}
 	if p.Kind == DateTimeOffset {
-		p.Precision = timePrecision
+		p.Precision = TimePrecision
 	}
 	c.facets(at, p, d)
 	c.allowed(p, d)
@@ -435,7 +439,7 @@ func (c *compiler) over(at place, p *Property, table *catalog.Table, path, typ s
 	case Decimal:
 		p.Precision, p.Scale = digitsOf(f.Native)
 	case DateTimeOffset:
-		p.Precision = timePrecision
+		p.Precision = TimePrecision
 	}
 	p.Nullable = true
 	if len(steps) > 1 {

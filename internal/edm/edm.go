@@ -31,6 +31,9 @@ const (
 	ComplexKind                // the property has Parts, and no value of its own
 )
 
+// Container is the name of the entity container in V4 documents; no type or function has it.
+const Container = "EntityContainer"
+
 // Service is one service, resolved. It never changes.
 type Service struct {
 	Def       *catalog.ServiceDef

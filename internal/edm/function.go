@@ -17,6 +17,7 @@ func (c *compiler) function(d *catalog.FunctionDef) {
 		c.fault(at, "there is a function or set of that name already")
 		return
 	}
+	c.taken(at, d.Name) // functions of V4 share the namespace of types
 	f := &Function{Name: d.Name, Endpoint: d.Endpoint, Label: d.Label, Annotations: d.Annotations}
 	c.svc.functions[d.Name] = f
 	c.svc.Functions = append(c.svc.Functions, f)
@@ -76,7 +77,9 @@ func (c *compiler) returns(at place, d *catalog.FunctionDef, f *Function) {
 	typ := c.types[local]
 	switch {
 	case name == "":
-		f.Void = true
+		if f.Void = true; !f.Post {
+			c.fault(at, "returns: a function that is called by GET returns something")
+		}
 	case typ != nil:
 		if f.Set = typ.Set; d.Set != "" {
 			f.Set = c.svc.sets[d.Set]

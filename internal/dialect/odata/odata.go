@@ -119,6 +119,12 @@ func (q *request) decode() (*dialect.Exchange, error) {
 	}
 	switch q.method {
 	case "GET":
+		switch t.kind {
+		case serviceTarget:
+			return q.serviceDocument()
+		case metadataTarget:
+			return q.metadata()
+		}
 		return q.read(t)
 	case "POST", "PUT", "PATCH", "MERGE", "DELETE":
 		return q.write(t)
@@ -147,6 +153,7 @@ type models struct {
 	mu   sync.Mutex
 	snap *catalog.Snapshot
 	by   map[string]*edm.Service
+	docs map[string]*documents
 	errs map[string]error
 }
 
@@ -155,7 +162,7 @@ func (m *models) service(snap *catalog.Snapshot, name string) (*edm.Service, err
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.snap != snap {
-		m.snap, m.by, m.errs = snap, make(map[string]*edm.Service), make(map[string]error)
+		m.snap, m.by, m.docs, m.errs = snap, make(map[string]*edm.Service), make(map[string]*documents), make(map[string]error)
 	}
 	if s := m.by[name]; s != nil {
 		return s, nil

@@ -15,31 +15,76 @@ func (f json2) service(q *request, a *wire.Answer) {
 	a.Body = append(a.Body, "]}}"...)
 }
 
-// service writes the sets with their addresses.
+// service writes the sets and the functions without parameters with their addresses.
 func (f *json4) service(q *request, a *wire.Answer) {
 	f.content(a)
 	a.Body = f.context(q, append(a.Body, '{'), nil)
 	a.Body = append(a.Body, `"value":[`...)
-	for i, set := range q.svc.Sets {
-		if i > 0 {
+	first := true
+	entry := func(name, title, kind string) {
+		if !first {
 			a.Body = append(a.Body, ',')
 		}
-		name := wire.AppendQuote(nil, set.Name)
-		a.Body = append(append(a.Body, `{"name":`...), name...)
-		a.Body = append(append(append(a.Body, `,"kind":"EntitySet","url":`...), name...), '}')
+		first = false
+		a.Body = append(wire.AppendQuote(append(a.Body, `{"name":`...), name), `,"kind":"`...)
+		a.Body = append(append(a.Body, kind...), '"')
+		if title != "" {
+			a.Body = wire.AppendQuote(append(a.Body, `,"title":`...), title)
+		}
+		a.Body = append(wire.AppendQuote(append(a.Body, `,"url":`...), name), '}')
+	}
+	for _, set := range q.svc.Sets {
+		entry(set.Name, set.Label, "EntitySet")
+	}
+	for _, fn := range q.svc.Functions {
+		if !fn.Post && len(fn.Parameters) == 0 {
+			entry(fn.Name, fn.Label, "FunctionImport")
+		}
 	}
 	a.Body = append(a.Body, "]}"...)
 }
 
-// service writes an Atom service document.
+// service writes an Atom service document with the sap: attributes of the sets (protocol notes, section 2).
 func (atom2) service(q *request, a *wire.Answer) {
 	a.Header.Add("Content-Type", "application/atomsvc+xml;charset=utf-8")
-	a.Body = append(a.Body, xmlHead+`<app:service xmlns:app="http://www.w3.org/2007/app" xmlns:atom="http://www.w3.org/2005/Atom" xml:base="`...)
-	a.Body = wire.AppendXMLText(a.Body, q.address())
-	a.Body = append(a.Body, `"><app:workspace><atom:title type="text">Data</atom:title>`...)
-	for _, set := range q.svc.Sets {
-		a.Body = append(append(append(a.Body, `<app:collection href="`...), set.Name...), `"><atom:title type="text">`...)
-		a.Body = append(append(a.Body, set.Name...), "</atom:title></app:collection>"...)
+	m := &metadataV2{markup: append(a.Body, xmlHead...), svc: q.svc}
+	m.tag("app:service")
+	m.attr("xml:base", q.address())
+	m.attr("xmlns:app", "http://www.w3.org/2007/app")
+	m.attr("xmlns:atom", "http://www.w3.org/2005/Atom")
+	m.attr("xmlns:sap", nsSAP)
+	m.open()
+	m.tag("app:workspace")
+	m.open()
+	m.title("Data")
+	for _, s := range q.svc.Sets {
+		m.tag("app:collection")
+		m.sap(setAttributes(s), s.Annotations)
+		m.version()
+		m.attr("href", s.Name)
+		m.open()
+		m.title(s.Name)
+		m.tag("sap:member-title")
+		m.open()
+		m.text(s.Type.Name)
+		m.end("sap:member-title")
+		m.end("app:collection")
 	}
-	a.Body = append(a.Body, "</app:workspace></app:service>"...)
+	m.end("app:workspace")
+	for _, rel := range []string{"self", "latest-version"} {
+		m.tag("atom:link")
+		m.attr("rel", rel)
+		m.attr("href", q.address())
+		m.empty()
+	}
+	m.end("app:service")
+	a.Body = m.markup
+}
+
+func (m *metadataV2) title(text string) {
+	m.tag("atom:title")
+	m.attr("type", "text")
+	m.open()
+	m.text(text)
+	m.end("atom:title")
 }
