@@ -127,7 +127,9 @@ func (a *application) run(ctx context.Context) error {
 		return record.Errorf(record.Invalid, "", "%s", err.Error())
 	}
 	a.report.Snapshot = snap
+	snap.Applied = was.when()
 	if a.report.Changed {
+		snap.Applied = a.Now().UTC().Truncate(time.Microsecond) // as it is stored
 		if err := a.schema(ctx, snap); err != nil {
 			return err
 		}
@@ -206,7 +208,7 @@ func (a *application) store(ctx context.Context, snap *catalog.Snapshot, was sta
 	}
 	version := record.IntValue(int64(snap.Version))
 	fields := []string{"version", "name", "applied", "checksum"}
-	row := []record.Value{version, text(a.project.Name), record.TimeValue(a.Now()), text(a.defs.checksum)}
+	row := []record.Value{version, text(a.project.Name), record.TimeValue(snap.Applied), text(a.defs.checksum)}
 	if was.version == 0 {
 		w, err := tx.Insert(ctx, &store.InsertSet{
 			Table: system("project"), Fields: append([]string{"id"}, fields...), Rows: [][]record.Value{append(theProject[:1:1], row...)},

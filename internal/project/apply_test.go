@@ -284,6 +284,9 @@ func TestApply_ServicesComeChangeAndGoWithTheirFiles(t *testing.T) {
 			if diff := cmp.Diff(r.Snapshot.Services(), loaded.Services()); diff != "" {
 				t.Error(diff)
 			}
+			if len(want) > 0 && (!loaded.Applied.Equal(r.Snapshot.Applied) || loaded.Applied.Year() < 2000) {
+				t.Errorf("applied %v and %v", r.Snapshot.Applied, loaded.Applied)
+			}
 		}
 		check(1)
 		files["services/SHOP.yaml"] = file("name: SHOP\nlabel: Orders\nexpose: [customer, a_order]\n")

@@ -2,6 +2,7 @@ package project
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -11,6 +12,7 @@ import (
 // packed is the definitions of a snapshot on their way to another machine: as the rows that the database holds.
 type packed struct {
 	Version uint64      `json:"version"`
+	Applied time.Time   `json:"applied"`
 	Rows    [][3]string `json:"rows"`
 }
 
@@ -20,7 +22,7 @@ func Pack(snap *catalog.Snapshot) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(packed{snap.Version, s.rows})
+	return json.Marshal(packed{snap.Version, snap.Applied, s.rows})
 }
 
 // Unpack compiles the definitions that Pack wrote into a snapshot with the same version.
@@ -35,5 +37,10 @@ func Unpack(b []byte) (*catalog.Snapshot, error) {
 			return nil, err
 		}
 	}
-	return catalog.Build(p.Version, sorted(defs))
+	snap, err := catalog.Build(p.Version, sorted(defs))
+	if err != nil {
+		return nil, err
+	}
+	snap.Applied = p.Applied
+	return snap, nil
 }

@@ -72,7 +72,7 @@ sets:
     navigation:
       - {name: Others, target: OtherSet}
 functions:
-  - {name: F, endpoint: nowhere}
+  - {name: F, returns: Edm.String, endpoint: nowhere}
 `, "tables/item.yaml": item},
 		`services/S.yaml:4: service S: table itm: not defined`,
 		`services/S.yaml:10: service S: set ItemSet: property Code: table item has no field cod`,

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -132,16 +133,18 @@ func readAll(ctx context.Context, from querier, snap *catalog.Snapshot, t *catal
 type state struct {
 	version  uint64
 	checksum string
+	applied  int64 // microseconds since 1970
 }
 
 var theProject = []record.Value{record.IntValue(1)}
 
 func readState(ctx context.Context, from querier, lock bool) (state, error) {
-	rows, err := readAll(ctx, from, catalog.System(), system("project"), []string{"version", "checksum"}, lock, theProject)
+	rows, err := readAll(ctx, from, catalog.System(), system("project"), []string{"version", "checksum", "applied"}, lock, theProject)
 	if err != nil || rows.Len() == 0 {
 		return state{}, err
 	}
-	return state{version: uint64(rows.At(0)[0].N), checksum: rows.At(0)[1].S}, nil
+	row := rows.At(0)
+	return state{version: uint64(row[0].N), checksum: row[1].S, applied: row[2].N}, nil
 }
 
 // Version is the version of the definitions that are applied, 0 if none are. It is one read of one row.
@@ -150,7 +153,8 @@ func Version(ctx context.Context, st store.Store) (uint64, error) {
 	return s.version, err
 }
 
-// Load compiles the definitions that are applied, in one read. When none are, the error is NotFound.
+// Load compiles the definitions that are applied, in one read and, where there are services, a second one of when they were
+// applied. When none are, the error is NotFound.
 func Load(ctx context.Context, st store.Store) (*catalog.Snapshot, error) {
 	res, err := st.Query(ctx, &store.Read{
 		Snapshot: catalog.System(), Table: system("definition"), Fields: []string{"kind", "name", "body", "version"},
@@ -181,8 +185,21 @@ func Load(ctx context.Context, st store.Store) (*catalog.Snapshot, error) {
 			return nil, record.Errorf(record.NotFound, "", "no project has been applied to this database; see weir apply")
 		}
 	}
-	return catalog.Build(version, sorted(defs))
+	snap, err := catalog.Build(version, sorted(defs))
+	if err != nil || len(defs.Services) == 0 {
+		return snap, err
+	}
+	now, err := readState(ctx, st, false)
+	if err != nil {
+		return nil, err
+	}
+	if now.version == version {
+		snap.Applied = now.when()
+	}
+	return snap, nil
 }
+
+func (s state) when() time.Time { return time.UnixMicro(s.applied).UTC() }
 
 // Uncached is how requests get their snapshot when cache.metadata is off: each loads its own. It is there to be measured
 // against a [catalog.Catalog].

@@ -143,18 +143,18 @@ func (m *metadataV2) property(p *edm.Property, fixed bool) {
 	if fixed {
 		m.attr("ConcurrencyMode", "Fixed")
 	}
-	derived := []attribute{{"label", p.Label}}
+	derived := []sapAttribute{{"label", p.Label}}
 	if !p.Creatable {
-		derived = append(derived, attribute{"creatable", "false"})
+		derived = append(derived, sapAttribute{"creatable", "false"})
 	}
 	if !p.Updatable {
-		derived = append(derived, attribute{"updatable", "false"})
+		derived = append(derived, sapAttribute{"updatable", "false"})
 	}
 	switch {
 	case p.Kind == edm.Date:
-		derived = append(derived, attribute{"display-format", "Date"})
+		derived = append(derived, sapAttribute{"display-format", "Date"})
 	case p.Kind == edm.Decimal && p.Precision == 0:
-		derived = append(derived, attribute{"variable-scale", "true"})
+		derived = append(derived, sapAttribute{"variable-scale", "true"})
 	}
 	m.sap(derived, p.Annotations)
 	m.empty()
@@ -182,8 +182,8 @@ func (m *metadataV2) facets(p *edm.Property) {
 	}
 }
 
-// attribute is a sap: attribute.
-type attribute struct{ name, value string }
+// sapAttribute is a sap: attribute.
+type sapAttribute struct{ name, value string }
 
 // attributeOrder is the order in which SAP Gateway writes the attributes that most properties have; others follow by name.
 var attributeOrder = []string{
@@ -192,7 +192,7 @@ var attributeOrder = []string{
 }
 
 // sap writes sap: attributes: those that follow from the model, and those of the definition, which win.
-func (m *metadataV2) sap(derived []attribute, defined map[string]string) {
+func (m *metadataV2) sap(derived []sapAttribute, defined map[string]string) {
 	list := derived[:0]
 	for _, a := range derived {
 		if _, ok := defined[a.name]; !ok && a.value != "" {
@@ -200,7 +200,7 @@ func (m *metadataV2) sap(derived []attribute, defined map[string]string) {
 		}
 	}
 	for name, value := range defined {
-		list = append(list, attribute{name, value})
+		list = append(list, sapAttribute{name, value})
 	}
 	rank := func(name string) int {
 		if i := slices.Index(attributeOrder, name); i >= 0 {
@@ -208,7 +208,7 @@ func (m *metadataV2) sap(derived []attribute, defined map[string]string) {
 		}
 		return len(attributeOrder)
 	}
-	slices.SortFunc(list, func(a, b attribute) int {
+	slices.SortFunc(list, func(a, b sapAttribute) int {
 		if d := rank(a.name) - rank(b.name); d != 0 {
 			return d
 		}
@@ -289,11 +289,11 @@ func (m *metadataV2) container() {
 }
 
 // setAttributes are the sap: attributes of a set that follow from the model.
-func setAttributes(s *edm.Set) []attribute {
-	list := []attribute{{"label", s.Label}}
+func setAttributes(s *edm.Set) []sapAttribute {
+	list := []sapAttribute{{"label", s.Label}}
 	flag := func(name string, is, usual bool) {
 		if is != usual {
-			list = append(list, attribute{name, strconv.FormatBool(is)})
+			list = append(list, sapAttribute{name, strconv.FormatBool(is)})
 		}
 	}
 	flag("creatable", s.Creatable, true)
@@ -301,7 +301,7 @@ func setAttributes(s *edm.Set) []attribute {
 	flag("deletable", s.Deletable, true)
 	flag("searchable", len(s.Search) > 0, false)
 	if s.MaxPage > 0 {
-		list = append(list, attribute{"maxpagesize", strconv.Itoa(s.MaxPage)})
+		list = append(list, sapAttribute{"maxpagesize", strconv.Itoa(s.MaxPage)})
 	}
 	return list
 }
@@ -323,9 +323,9 @@ func (m *metadataV2) function(f *edm.Function) {
 		method = "POST"
 	}
 	m.attr("m:HttpMethod", method)
-	derived := []attribute{{"label", f.Label}}
+	derived := []sapAttribute{{"label", f.Label}}
 	if f.ActionFor != nil {
-		derived = append(derived, attribute{"action-for", m.qualified(f.ActionFor.Name)})
+		derived = append(derived, sapAttribute{"action-for", m.qualified(f.ActionFor.Name)})
 	}
 	m.sap(derived, f.Annotations)
 	if len(f.Parameters) == 0 {
@@ -342,7 +342,7 @@ func (m *metadataV2) function(f *edm.Function) {
 			m.attr("Nullable", "true")
 		}
 		m.facets(p)
-		m.sap([]attribute{{"label", p.Label}}, p.Annotations)
+		m.sap([]sapAttribute{{"label", p.Label}}, p.Annotations)
 		m.empty()
 	}
 	m.end("FunctionImport")
