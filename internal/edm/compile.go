@@ -430,6 +430,8 @@ func (c *compiler) over(at place, p *Property, table *catalog.Table, path, typ s
 		p.Label = f.Label
 	}
 	switch p.Kind {
+	case Binary:
+		p.MaxLength = f.MaxLength
 	case String:
 		if p.MaxLength = f.MaxLength; f.Type == record.TypeReference {
 			if ref, err := c.snap.Table(f.Reference); err == nil && ref.SingleKey() != nil {
@@ -447,7 +449,7 @@ func (c *compiler) over(at place, p *Property, table *catalog.Table, path, typ s
 	}
 	p.Field = f
 	p.Nullable = !f.Mandatory || len(f.Access.Read) > 0
-	settable := table.Writable() && !f.ReadOnly && !f.Generated && !f.Audit
+	settable := table.Writable() && !f.ReadOnly && !f.Generated && (!f.Audit || f.Name == "sys_tags")
 	p.Creatable = settable
 	p.Updatable = settable && !slices.Contains(table.Key, f.Name)
 	if f == table.SingleKey() && f.Audit {

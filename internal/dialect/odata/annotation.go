@@ -2,8 +2,11 @@ package odata
 
 import (
 	"bytes"
+	"strings"
 
+	"weir/internal/catalog"
 	"weir/internal/edm"
+	"weir/internal/record"
 )
 
 // annotation is one annotation of a V4 document. Exactly one of the values counts, by form.
@@ -90,8 +93,15 @@ func propertyAnnotations(t *edm.Type, p *edm.Property) []annotation {
 	if t != nil && t.Table != nil {
 		tag("Core.Computed", !p.Creatable && !p.Updatable)
 		tag("Core.Immutable", p.Creatable && !p.Updatable)
+		tag("Core.ComputedDefaultValue", p.Creatable && computedDefault(t, p.Field))
 	}
 	return list
+}
+
+// computedDefault reports whether a new record gets a value of the field that no one can foresee if the client gives none: a key, a
+// number, the result of an expression.
+func computedDefault(t *edm.Type, f *catalog.Field) bool {
+	return f != nil && (f.Sequence != nil || f.Identity || f.Type == record.TypeGUID && f == t.Table.SingleKey() || strings.HasPrefix(f.Default, "="))
 }
 
 // setAnnotations are the annotations of an entity set: what it cannot do, and what makes up the ETag of its entities.

@@ -225,11 +225,12 @@ func (m *csdl) operation(op operation) {
 		m.begin('{')
 		if op.Collection {
 			m.flag("$Collection", true)
+		} else {
+			m.flag("$Nullable", true)
 		}
 		if typ := returnType(m.svc, op.Function); typ != edm.String.Name() {
 			m.pair("$Type", typ)
 		}
-		m.flag("$Nullable", true)
 		m.end('}')
 	}
 	m.end('}')
