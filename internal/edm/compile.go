@@ -240,7 +240,7 @@ func (c *compiler) allowed(p *Property, d *catalog.PropertyDef) {
 
 // annotations checks names of sap: attributes; some follow from other keys of the definition.
 func (c *compiler) annotations(at place, list map[string]string, derived ...string) {
-	for name := range list {
+	for _, name := range sortedKeys(list) {
 		if !attribute.MatchString(name) {
 			c.fault(at.at("annotations"), "%q is not the name of a sap: attribute, such as semantics", name)
 		} else if slices.Contains(derived, name) {
