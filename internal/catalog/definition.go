@@ -165,11 +165,14 @@ type EndpointDef struct {
 
 // ServiceDef is one file of services/: tables under the names by which a protocol's clients know them.
 type ServiceDef struct {
-	Name      string        `yaml:"name"`                // as it stands in paths: GWSAMPLE_BASIC
-	Protocol  string        `yaml:"protocol,omitempty"`  // odata (default)
-	Namespace string        `yaml:"namespace,omitempty"` // of the path: IWBEP; defaults to sap
-	Schema    string        `yaml:"schema,omitempty"`    // namespace of the types; defaults to the name
-	Label     string        `yaml:"label,omitempty"`
+	Name      string `yaml:"name"`                // as it stands in paths: GWSAMPLE_BASIC
+	Protocol  string `yaml:"protocol,omitempty"`  // odata (default)
+	Namespace string `yaml:"namespace,omitempty"` // of the path: IWBEP; defaults to sap
+	Schema    string `yaml:"schema,omitempty"`    // namespace of the types; defaults to the name
+	Label     string `yaml:"label,omitempty"`
+	// Extends names a service that this one redefines: it has all that the other one has, and what stands here besides, or in
+	// place of what has the same name there.
+	Extends   string        `yaml:"extends,omitempty"`
 	Roles     []string      `yaml:"roles,omitempty"`     // any of; none: anybody authenticated, within the tables' own access
 	CSRF      *bool         `yaml:"csrf,omitempty"`      // changes need the token of the handshake; defaults to the setting odata.csrf
 	PageSize  int           `yaml:"page_size,omitempty"` // entries of a page when the client names none; defaults to the setting odata.page_size

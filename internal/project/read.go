@@ -227,8 +227,9 @@ func (p *Project) Build(version uint64) (*catalog.Snapshot, error) {
 		return nil, errors.Join(append(p.sameRoute(), p.locate(err))...)
 	}
 	faults := p.sameRoute()
-	for i := range p.Definitions.Services {
-		if _, err := edm.Compile(s, &p.Definitions.Services[i]); err != nil {
+	services := s.Services()
+	for i := range services {
+		if _, err := edm.Compile(s, &services[i]); err != nil {
 			faults = append(faults, p.locate(err))
 		}
 	}
