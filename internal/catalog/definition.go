@@ -67,7 +67,7 @@ type Sequence struct {
 }
 
 // RuleDef is one rule: what a table does by itself on a write. It works on the whole set. Exactly one of Set (with
-// Require), Check, Transition, Lookup, Choose and Derive says what is done. When and all values are expressions.
+// Require), Check, Transition, Lookup, Choose, Derive, Position and Total says what is done. When and all values are expressions.
 type RuleDef struct {
 	Name    string            `yaml:"name"`
 	On      []string          `yaml:"on,omitempty"`   // insert, update, delete; defaults to insert and update
@@ -76,13 +76,15 @@ type RuleDef struct {
 	Set     map[string]string `yaml:"set,omitempty"`
 
 	Check   string `yaml:"check,omitempty"` // the write is refused unless this is true
-	Message string `yaml:"message,omitempty"`
-	Field   string `yaml:"field,omitempty"` // the field that a failed check names
+	Message string `yaml:"message,omitempty"` // of a failed check, or of a lookup that finds nothing
+	Field   string `yaml:"field,omitempty"`   // the field that they name
 
 	Transition *TransitionDef `yaml:"transition,omitempty"`
 	Lookup     *LookupDef     `yaml:"lookup,omitempty"`
 	Choose     *ChooseDef     `yaml:"choose,omitempty"`
 	Derive     *DeriveDef     `yaml:"derive,omitempty"`
+	Position   *PositionDef   `yaml:"position,omitempty"`
+	Total      *TotalDef      `yaml:"total,omitempty"`
 }
 
 // TransitionDef allows changes of a field only From a value to the listed ones. Values not listed as keys may change to
@@ -129,6 +131,23 @@ type DeriveDef struct {
 type DeriveResult struct {
 	Key   string `yaml:"key,omitempty"`
 	State string `yaml:"state,omitempty"`
+}
+
+// PositionDef numbers new records within the one that they belong to: each gets the highest number there plus Step. It is done
+// when all other rules have run, so none of them sees the number; On and When do not apply. A value that is given stays.
+type PositionDef struct {
+	Field  string `yaml:"field"`            // an integer, or a text of Digits digits
+	Within string `yaml:"within"`           // our reference to the record that they belong to, which must exist
+	Step   int64  `yaml:"step,omitempty"`   // defaults to 1
+	Digits int    `yaml:"digits,omitempty"` // of a text: it is filled with zeros to so many
+}
+
+// TotalDef keeps, in the record that ours belong to, sums over all those that belong to it, after every write and delete of
+// ours. The sums are part of our write: the rules of the other table do not run for them, and its audit fields stay. On
+// and When do not apply.
+type TotalDef struct {
+	In  string            `yaml:"in"`  // our reference to the record that holds the sums
+	Set map[string]string `yaml:"set"` // their field: our field, integers or decimals; 0 where there is nothing to add up
 }
 
 // AccessDef says who may do what. An absent list means: read by anybody authenticated, write by admin. The role admin may
