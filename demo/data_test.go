@@ -16,7 +16,7 @@ import (
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-func TestData_IsSomeTwoThousandRecords(t *testing.T) {
+func TestData_IsSomeThreeThousandRecords(t *testing.T) {
 	p := read(t)
 	count := 0
 	for name, records := range p.data {
@@ -24,22 +24,22 @@ func TestData_IsSomeTwoThousandRecords(t *testing.T) {
 			count += len(records)
 		}
 	}
-	if count < 1500 || count > 2500 {
-		t.Fatalf("%d records, want some 2,000", count)
+	if count < 2000 || count > 3500 {
+		t.Fatalf("%d records, want some 3,000", count)
 	}
 }
 
-func TestData_KeysAreIdsAndUniquesAreUnique(t *testing.T) {
+func TestData_KeysAndUniquesAreUnique(t *testing.T) {
 	p := read(t)
 	hex := regexp.MustCompile(`^[0-9a-f]{32}$`)
 	seen := make(map[string]string) // root, fields and values → the table that has them
-	once := func(table string, record map[string]string, fields ...string) {
+	once := func(table string, row map[string]string, fields ...string) {
 		var given []string
 		for _, f := range fields {
-			if record[f] == "" {
+			if row[f] == "" {
 				return
 			}
-			given = append(given, f+"="+record[f])
+			given = append(given, f+"="+row[f])
 		}
 		key := p.tables[table].Root + " " + strings.Join(given, " ")
 		if other, ok := seen[key]; ok {
@@ -48,13 +48,19 @@ func TestData_KeysAreIdsAndUniquesAreUnique(t *testing.T) {
 		seen[key] = table
 	}
 	for _, name := range sorted(p.data) {
-		for i, record := range p.data[name] {
-			if !hex.MatchString(record["sys_id"]) {
-				t.Errorf("%s line %d: sys_id %q is not 32 lower-case hex digits", name, i+2, record["sys_id"])
+		table := p.tables[name]
+		for i, row := range p.data[name] {
+			for _, f := range table.KeyFields() {
+				switch {
+				case row[f.Name] == "":
+					t.Errorf("%s line %d: the key field %s is empty", name, i+2, f.Name)
+				case f.Type == record.TypeGUID && !hex.MatchString(row[f.Name]):
+					t.Errorf("%s line %d: %s %q is not 32 lower-case hex digits", name, i+2, f.Name, row[f.Name])
+				}
 			}
-			once(name, record, "sys_id")
+			once(name, row, table.Key...)
 			for _, fields := range p.tables[name].Uniques {
-				once(name, record, fields...)
+				once(name, row, fields...)
 			}
 		}
 	}
@@ -62,10 +68,10 @@ func TestData_KeysAreIdsAndUniquesAreUnique(t *testing.T) {
 
 func TestData_ReferencesPointAtRecordsOfTheirTable(t *testing.T) {
 	p := read(t)
-	class := make(map[string]string) // root and sys_id → class
+	class := make(map[string]string) // root and key → class
 	for name, records := range p.data {
 		for _, record := range records {
-			class[p.tables[name].Root+" "+record["sys_id"]] = name
+			class[p.tables[name].Root+" "+record[p.tables[name].Key[0]]] = name
 		}
 	}
 	followed := 0

@@ -18,9 +18,9 @@ var files embed.FS
 var Parts = []string{"itsm", "epm"}
 
 // Project returns the demo's project folder: weir.yaml stands at its root. It is read-only and safe for concurrent use.
-func Project() fs.FS { return project }
+func Project() fs.FS { return whole }
 
-var project = func() fs.FS {
+var whole = func() fs.FS {
 	var parts []fs.FS
 	for _, name := range Parts {
 		part, err := fs.Sub(files, name)

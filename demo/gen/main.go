@@ -1,4 +1,4 @@
-// Command gen writes the records of the demo project: demo/itsm/data/*.csv. It draws from a fixed seed for each table, so
+// Command gen writes the records of the demo project: demo/itsm/data/*.csv and demo/epm/data/*.csv. It draws from a fixed seed for each table, so
 // that the same program always writes the same bytes, and a change to one table leaves the others alone.
 //
 // Run it from the root of the repository: go run ./demo/gen
@@ -10,14 +10,16 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+
+	"weir/demo"
 )
 
 func main() {
 	log.SetFlags(0)
-	dir := flag.String("project", "demo/itsm", "the project `folder` whose data is written")
+	dir := flag.String("dir", "demo", "the `folder` that holds the parts of the demo")
 	flag.Parse()
 
-	files, err := generate(os.DirFS(*dir))
+	files, err := generate(demo.Project())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -29,12 +31,12 @@ func main() {
 	log.Printf("wrote %d files below %s", len(files), *dir)
 }
 
-// generate returns the text of each data file by its path in the project. It reads the project's tables, because
+// generate returns the text of each data file by its path: the part, then the path in the project. It reads the project's tables, because
 // sys_dictionary and its kin repeat what stands there.
 func generate(project fs.FS) (map[string][]byte, error) {
 	var sheets []*sheet
 	w := newWorld()
-	for _, make := range []func() []*sheet{w.organisation, w.people, w.things, w.work, w.settings} {
+	for _, make := range []func() []*sheet{w.organisation, w.people, w.things, w.work, w.settings, sales} {
 		sheets = append(sheets, make()...)
 	}
 	described, err := describe(project)
@@ -43,7 +45,7 @@ func generate(project fs.FS) (map[string][]byte, error) {
 	}
 	files := make(map[string][]byte)
 	for _, s := range append(sheets, described...) {
-		files["data/"+s.table+".csv"] = s.csv()
+		files[s.part+"/data/"+s.table+".csv"] = s.csv()
 	}
 	return files, nil
 }

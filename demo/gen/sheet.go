@@ -13,21 +13,23 @@ import (
 
 // sheet is one data file: a table's records, in order, as text.
 type sheet struct {
+	part   string // of the project: itsm, epm
 	table  string
 	header []string
 	rows   [][]string
 }
 
+// newSheet is a sheet of the part itsm, whose tables have a sys_id.
 func newSheet(table string, header ...string) *sheet {
-	return &sheet{table: table, header: append([]string{"sys_id"}, header...)}
+	return &sheet{part: "itsm", table: table, header: append([]string{"sys_id"}, header...)}
 }
 
 // add appends a record. It panics when the number of values does not fit the header: a slip in this program.
-func (s *sheet) add(sysID string, values ...string) {
+func (s *sheet) add(key string, values ...string) {
 	if len(values)+1 != len(s.header) {
 		panic(fmt.Sprintf("%s: %d values for %d columns", s.table, len(values)+1, len(s.header)))
 	}
-	s.rows = append(s.rows, append([]string{sysID}, values...))
+	s.rows = append(s.rows, append([]string{key}, values...))
 }
 
 func (s *sheet) csv() []byte {

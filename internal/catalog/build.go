@@ -36,8 +36,7 @@ func Build(version uint64, defs Definitions) (*Snapshot, error) {
 	}
 	b.links()
 	b.endpoints(defs.Endpoints)
-	b.snap.services = slices.Clone(defs.Services)
-	slices.SortFunc(b.snap.services, func(x, y ServiceDef) int { return strings.Compare(x.Name, y.Name) })
+	b.services(defs.Services)
 	if len(b.faults) > 0 {
 		return nil, errors.Join(b.faults...)
 	}
@@ -395,4 +394,67 @@ func sortKey(e *Endpoint) string {
 		}
 	}
 	return s.String()
+}
+
+// services resolves which service redefines which.
+func (b *builder) services(defs []ServiceDef) {
+	byName := make(map[string]*ServiceDef, len(defs))
+	for i := range defs {
+		byName[defs[i].Name] = &defs[i]
+	}
+	var whole func(d *ServiceDef, below []string) ServiceDef
+	whole = func(d *ServiceDef, below []string) ServiceDef {
+		base := byName[d.Extends]
+		switch {
+		case d.Extends == "":
+			return *d
+		case base == nil:
+			b.fault("service %s: extends %s, which is not defined", d.Name, d.Extends)
+			return *d
+		case slices.Contains(below, d.Name):
+			b.fault("service %s: extends itself", d.Name)
+			return *d
+		}
+		return d.over(whole(base, append(below, d.Name)))
+	}
+	for i := range defs {
+		b.snap.services = append(b.snap.services, whole(&defs[i], nil))
+	}
+	slices.SortFunc(b.snap.services, func(x, y ServiceDef) int { return strings.Compare(x.Name, y.Name) })
+}
+
+// over is what d makes of the service that it redefines: what stands in d wins.
+func (d *ServiceDef) over(base ServiceDef) ServiceDef {
+	s := *d
+	if s.Label == "" {
+		s.Label = base.Label
+	}
+	if s.Roles == nil {
+		s.Roles = base.Roles
+	}
+	if s.CSRF == nil {
+		s.CSRF = base.CSRF
+	}
+	if s.PageSize == 0 {
+		s.PageSize = base.PageSize
+	}
+	s.Expose = replaced(base.Expose, d.Expose, func(name *string) string { return *name })
+	s.Complex = replaced(base.Complex, d.Complex, func(x *ComplexDef) string { return x.Name })
+	s.Sets = replaced(base.Sets, d.Sets, func(x *SetDef) string { return x.Name })
+	s.Associations = replaced(base.Associations, d.Associations, func(x *AssociationDef) string { return x.Name })
+	s.Functions = replaced(base.Functions, d.Functions, func(x *FunctionDef) string { return x.Name })
+	return s
+}
+
+// replaced is base with the entries of list in the places of those with the same name, the others at its end.
+func replaced[T any](base, list []T, name func(*T) string) []T {
+	out := slices.Clone(base)
+	for i := range list {
+		if at := slices.IndexFunc(out, func(o T) bool { return name(&o) == name(&list[i]) }); at >= 0 {
+			out[at] = list[i]
+		} else {
+			out = append(out, list[i])
+		}
+	}
+	return out
 }

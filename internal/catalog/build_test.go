@@ -197,3 +197,40 @@ func TestBuild_RefusesWeirsOwnTables(t *testing.T) {
 	f("mine", "public.weir_secret", false) // another's table, in PostgreSQL
 	f("weirdo", "", false)
 }
+
+func TestBuild_AServiceRedefinesAnother(t *testing.T) {
+	d := itsm()
+	d.Services = []ServiceDef{
+		{Name: "C", Extends: "B", Label: "last"},
+		{
+			Name: "B", Extends: "A", Namespace: "n", Sets: []SetDef{{Name: "Two", Table: "incident"}, {Name: "Three"}},
+			Functions: []FunctionDef{{Name: "F", Endpoint: "fixed"}},
+		},
+		{
+			Name: "A", Label: "first", Roles: []string{"r"}, PageSize: 5, Complex: []ComplexDef{{Name: "X"}},
+			Sets: []SetDef{{Name: "One"}, {Name: "Two", Table: "task"}}, Functions: []FunctionDef{{Name: "F", Endpoint: "any"}},
+		},
+	}
+	want := []ServiceDef{
+		d.Services[2],
+		{
+			Name: "B", Extends: "A", Namespace: "n", Label: "first", Roles: []string{"r"}, PageSize: 5, Complex: []ComplexDef{{Name: "X"}},
+			Sets: []SetDef{{Name: "One"}, {Name: "Two", Table: "incident"}, {Name: "Three"}}, Functions: []FunctionDef{{Name: "F", Endpoint: "fixed"}},
+		},
+		{
+			Name: "C", Extends: "B", Label: "last", Roles: []string{"r"}, PageSize: 5, Complex: []ComplexDef{{Name: "X"}},
+			Sets: []SetDef{{Name: "One"}, {Name: "Two", Table: "incident"}, {Name: "Three"}}, Functions: []FunctionDef{{Name: "F", Endpoint: "fixed"}},
+		},
+	}
+	if diff := cmp.Diff(want, mustBuild(t, d).Services()); diff != "" {
+		t.Fatal(diff)
+	}
+	d.Services[2].Extends = "C"
+	d.Services = append(d.Services, ServiceDef{Name: "D", Extends: "E"})
+	_, err := Build(1, d)
+	for _, want := range []string{"service A: extends itself", "service D: extends E, which is not defined"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+}

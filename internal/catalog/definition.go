@@ -67,7 +67,7 @@ type Sequence struct {
 }
 
 // RuleDef is one rule: what a table does by itself on a write. It works on the whole set. Exactly one of Set (with
-// Require), Check, Transition, Lookup, Choose and Derive says what is done. When and all values are expressions.
+// Require), Check, Transition, Lookup, Choose, Derive, Position and Total says what is done. When and all values are expressions.
 type RuleDef struct {
 	Name    string            `yaml:"name"`
 	On      []string          `yaml:"on,omitempty"`   // insert, update, delete; defaults to insert and update
@@ -76,13 +76,15 @@ type RuleDef struct {
 	Set     map[string]string `yaml:"set,omitempty"`
 
 	Check   string `yaml:"check,omitempty"` // the write is refused unless this is true
-	Message string `yaml:"message,omitempty"`
-	Field   string `yaml:"field,omitempty"` // the field that a failed check names
+	Message string `yaml:"message,omitempty"` // of a failed check, or of a lookup that finds nothing
+	Field   string `yaml:"field,omitempty"`   // the field that they name
 
 	Transition *TransitionDef `yaml:"transition,omitempty"`
 	Lookup     *LookupDef     `yaml:"lookup,omitempty"`
 	Choose     *ChooseDef     `yaml:"choose,omitempty"`
 	Derive     *DeriveDef     `yaml:"derive,omitempty"`
+	Position   *PositionDef   `yaml:"position,omitempty"`
+	Total      *TotalDef      `yaml:"total,omitempty"`
 }
 
 // TransitionDef allows changes of a field only From a value to the listed ones. Values not listed as keys may change to
@@ -131,6 +133,23 @@ type DeriveResult struct {
 	State string `yaml:"state,omitempty"`
 }
 
+// PositionDef numbers new records within the one that they belong to: each gets the highest number there plus Step. It is done
+// when all other rules have run, so none of them sees the number; On and When do not apply. A value that is given stays.
+type PositionDef struct {
+	Field  string `yaml:"field"`            // an integer, or a text of Digits digits
+	Within string `yaml:"within"`           // our reference to the record that they belong to, which must exist
+	Step   int64  `yaml:"step,omitempty"`   // defaults to 1
+	Digits int    `yaml:"digits,omitempty"` // of a text: it is filled with zeros to so many
+}
+
+// TotalDef keeps, in the record that ours belong to, sums over all those that belong to it, after every write and delete of
+// ours. The sums are part of our write: the rules of the other table do not run for them, and its audit fields stay. On
+// and When do not apply.
+type TotalDef struct {
+	In  string            `yaml:"in"`  // our reference to the record that holds the sums
+	Set map[string]string `yaml:"set"` // their field: our field, integers or decimals; 0 where there is nothing to add up
+}
+
 // AccessDef says who may do what. An absent list means: read by anybody authenticated, write by admin. The role admin may
 // always do everything.
 type AccessDef struct {
@@ -165,11 +184,14 @@ type EndpointDef struct {
 
 // ServiceDef is one file of services/: tables under the names by which a protocol's clients know them.
 type ServiceDef struct {
-	Name      string        `yaml:"name"`                // as it stands in paths: GWSAMPLE_BASIC
-	Protocol  string        `yaml:"protocol,omitempty"`  // odata (default)
-	Namespace string        `yaml:"namespace,omitempty"` // of the path: IWBEP; defaults to sap
-	Schema    string        `yaml:"schema,omitempty"`    // namespace of the types; defaults to the name
-	Label     string        `yaml:"label,omitempty"`
+	Name      string `yaml:"name"`                // as it stands in paths: GWSAMPLE_BASIC
+	Protocol  string `yaml:"protocol,omitempty"`  // odata (default)
+	Namespace string `yaml:"namespace,omitempty"` // of the path: IWBEP; defaults to sap
+	Schema    string `yaml:"schema,omitempty"`    // namespace of the types; defaults to the name
+	Label     string `yaml:"label,omitempty"`
+	// Extends names a service that this one redefines: it has all that the other one has, and what stands here besides, or in
+	// place of what has the same name there.
+	Extends   string        `yaml:"extends,omitempty"`
 	Roles     []string      `yaml:"roles,omitempty"`     // any of; none: anybody authenticated, within the tables' own access
 	CSRF      *bool         `yaml:"csrf,omitempty"`      // changes need the token of the handshake; defaults to the setting odata.csrf
 	PageSize  int           `yaml:"page_size,omitempty"` // entries of a page when the client names none; defaults to the setting odata.page_size

@@ -158,7 +158,11 @@ func TestApply_DemoLoadsAndReadsBack(t *testing.T) {
 		rows := 0
 		for _, l := range r.Loaded {
 			rows += l.Rows
-			if got := len(texts(t, st, r.Snapshot, l.Table, "sys_id")); got < l.Rows {
+			table, err := r.Snapshot.Table(l.Table)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(texts(t, st, r.Snapshot, l.Table, table.Key...)); got < l.Rows {
 				t.Errorf("%s: %d records read back, want at least %d", l.File, got, l.Rows)
 			}
 		}

@@ -20,6 +20,7 @@ var (
 	faultOfEndpoint = regexp.MustCompile(`^endpoint (.+?): `)
 	faultOfField    = regexp.MustCompile(`^(\w+)\.(\w+): |^table (\w+): (?:default|compute) of (\w+): `)
 	faultOfTable    = regexp.MustCompile(`^table (\w+): `)
+	faultOfService  = regexp.MustCompile(`^service (\w+): extends`)
 )
 
 // locate gives each of the joined faults of err that names its origin the file and line. A fault that is reported for a
@@ -77,6 +78,9 @@ func (p *Project) origin(fault string) string {
 			return false
 		})
 		return p.place(def, "fields", field)
+	}
+	if m := faultOfService.FindStringSubmatch(fault); m != nil {
+		return p.placeIn("services/"+m[1]+".yaml", "extends")
 	}
 	m := faultOfTable.FindStringSubmatch(fault)
 	if m == nil {

@@ -57,6 +57,7 @@ func TestRead_NamesFileAndLineOfEveryFault(t *testing.T) {
 	f(map[string]string{"services/S.yaml": "name: S\nexpose: [item]\nsetts: []\n", "tables/item.yaml": item}, `services/S.yaml:3: unknown key "setts"`)
 	f(map[string]string{"services/S.yaml": "name: T\n"}, `services/S.yaml:1: name is "T", but the file is named for service "S"`)
 	f(map[string]string{"services/S.yaml": "name: S\nsets:\n  - {name: A, table: item}\n---\n"}, `services/S.yaml: a service file holds one document`)
+	f(map[string]string{"services/S.yaml": "name: S\nextends: T\n"}, `services/S.yaml:2: service S: extends T, which is not defined`)
 	f(map[string]string{"services/S.yml": "name: S\n"}, `services/S.yml: files in services end in .yaml`)
 	f(map[string]string{"services/S.yaml": `name: S
 expose:

@@ -219,6 +219,7 @@ var descriptions = map[string]string{
 	"ServiceDef.namespace":    "The namespace in paths: /sap/opu/odata/NAMESPACE/NAME. Defaults to sap.",
 	"ServiceDef.schema":       "The namespace of the types. Defaults to the name.",
 	"ServiceDef.label":        "What people call it.",
+	"ServiceDef.extends":      "A service that this one redefines: it has all that the other one has, and what stands here besides or in its place.",
 	"ServiceDef.roles":        "Any of these roles may call it. Defaults to anybody authenticated, within the access of the tables.",
 	"ServiceDef.csrf":         "Changes need the token that the handshake gives. Defaults to the setting odata.csrf.",
 	"ServiceDef.page_size":    "Entries of a page when the client names no number. Defaults to the setting odata.page_size.",

@@ -18,6 +18,9 @@ type Program struct {
 	computed []assignment // at every write, in field order
 	again    bool         // computed is computed once more after the steps
 	steps    []*step
+
+	positions []*Position
+	totals    []*Total
 }
 
 // assignment gives a field a constant or the result of an expression.
@@ -98,7 +101,7 @@ func (p *Program) computesAgain() bool {
 	})
 }
 
-// Empty reports whether the table does nothing by itself.
+// Empty reports whether Run does nothing.
 func (p *Program) Empty() bool { return len(p.defaults)+len(p.computed)+len(p.steps) == 0 }
 
 // Reads are the tables that the rules read for lookups and choices; Writes those they derive records in. Both sorted.
@@ -179,6 +182,10 @@ func (c *compiler) rule(d *catalog.RuleDef) {
 	if d.Name == "" {
 		c.check("rule", errors.New("has no name"))
 	}
+	if d.Position != nil || d.Total != nil {
+		c.belonging(what, d)
+		return
+	}
 	on := d.On
 	if len(on) == 0 {
 		on = []string{"insert", "update"}
@@ -222,7 +229,7 @@ func (c *compiler) rule(d *catalog.RuleDef) {
 		s.derive = c.derive(what+": derive", d.Derive)
 	}
 	if d.Check == "" && d.Transition == nil && d.Lookup == nil && d.Choose == nil && d.Derive == nil && len(d.Set)+len(d.Require) == 0 {
-		c.check(what, errors.New("does nothing; give it set, require, check, transition, lookup, choose or derive"))
+		c.check(what, errors.New("does nothing; give it set, require, check, transition, lookup, choose, derive, position or total"))
 	}
 	c.p.steps = append(c.p.steps, s)
 }

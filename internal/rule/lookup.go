@@ -120,6 +120,8 @@ func (r *run) lookup(ctx context.Context, s *step, rows []*Row) error {
 			hits = found[keys[i]]
 		}
 		switch {
+		case len(hits) == 0 && l.none && s.message != "":
+			reject(row, s, s.field, "%s", s.message)
 		case len(hits) == 0 && l.none:
 			reject(row, s, s.field, "no %s is found for it", l.table.Label)
 		case len(hits) > 1 && l.many:
