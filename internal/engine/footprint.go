@@ -177,13 +177,16 @@ func (a *asks) expr(own *catalog.Table, e *record.Expr) {
 		case e.Rel != nil:
 			if rel, err := a.w.snap.Table(e.Rel.Table); err == nil {
 				a.table(rel)
-				for _, p := range []struct {
-					t    *catalog.Table
-					path string
-				}{{rel, e.Rel.Field}, {t, e.Rel.Own}} {
-					if steps, err := a.w.snap.Resolve(p.t, p.path); err == nil {
+				walk := func(t *catalog.Table, path string) {
+					if steps, err := a.w.snap.Resolve(t, path); err == nil {
 						a.steps(steps)
 					}
+				}
+				walk(rel, e.Rel.Field)
+				walk(t, e.Rel.Own)
+				for _, tie := range e.Rel.More {
+					walk(rel, tie.Field)
+					walk(t, tie.Own)
 				}
 			}
 		}

@@ -136,6 +136,9 @@ func (x *unit) resolveExpr(t *task, e *record.Expr) (*record.Expr, *record.Error
 		if rel.Where, err = x.resolveExpr(t, rel.Where); err != nil {
 			return nil, err
 		}
+		if rel.Value, err = x.resolveExpr(t, rel.Value); err != nil {
+			return nil, err
+		}
 		c.Rel = &rel
 	}
 	return &c, nil

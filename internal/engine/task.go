@@ -327,6 +327,10 @@ func (x *unit) prepareQuery(t *task) {
 			a.table(other)
 			ask(other, e.Rel.Field)
 			ask(own, e.Rel.Own)
+			for _, tie := range e.Rel.More {
+				ask(other, tie.Field)
+				ask(own, tie.Own)
+			}
 		}
 		return true
 	})

@@ -55,6 +55,8 @@ const (
 	Second
 	Weekday // 1 = Monday … 7 = Sunday
 	Quarter
+	Fraction // of the second of a DateTime or Date, 0 up to 1
+	Via      // Rel.Value of the row of another table that belongs to this one: the first by key if there are several, null if none
 	numExprOps
 )
 
@@ -67,19 +69,25 @@ type Expr struct {
 	Values []Value   // In
 	Args   []*Expr   // operands
 	Fold   bool      // Eq, Ne, Lt … EndsWith, In, Contains on text: without regard to case
-	Rel    *Relation // Related
+	Rel    *Relation // Related, Via
 }
 
-// Relation counts rows of another table: those whose Field equals the Own field of the record at hand and that satisfy
-// Where. The condition holds if that count compares to Count by Cmp (Eq, Ne, Lt, Le, Gt, Ge); existence is Ge 1.
+// Relation is rows of another table: those whose Field equals the Own field of the record at hand, likewise all of More, and
+// that satisfy Where. Null equals nothing here. Related holds if the number of rows compares to Count by Cmp (Eq, Ne, Lt, Le, Gt,
+// Ge); existence is Ge 1. Via is Value of such a row.
 type Relation struct {
 	Table string
 	Field string // a path in Table
 	Own   string // a path in the record's table
-	Where *Expr  // over Table; nil: all
+	More  []Tie
+	Where *Expr // over Table; nil: all
 	Cmp   ExprOp
 	Count int64
+	Value *Expr // over Table
 }
+
+// Tie is a further pair of paths that a relation compares.
+type Tie struct{ Field, Own string }
 
 // F is a field or dot-walk as an expression.
 func F(path string) *Expr { return &Expr{Op: Field, Path: path} }
@@ -136,7 +144,7 @@ func (e *Expr) Walk(table string, f func(table string, e *Expr) bool) bool {
 		}
 	}
 	if e.Rel != nil {
-		return e.Rel.Where.Walk(e.Rel.Table, f)
+		return e.Rel.Where.Walk(e.Rel.Table, f) && e.Rel.Value.Walk(e.Rel.Table, f)
 	}
 	return true
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"weir/internal/catalog"
@@ -338,7 +339,7 @@ func (s *scope) value(e *numbered) (node, error) {
 			return node{sql: "floor(" + x.sql + ")", typ: record.TypeFloat}, nil
 		}
 		return node{sql: "ceil(" + x.sql + ")", typ: record.TypeFloat}, nil
-	case record.Year, record.Month, record.Day, record.Hour, record.Minute, record.Second, record.Weekday, record.Quarter:
+	case record.Year, record.Month, record.Day, record.Hour, record.Minute, record.Second, record.Weekday, record.Quarter, record.Fraction:
 		if len(e.args) < 1 {
 			return node{}, badArgs(e)
 		}
@@ -349,7 +350,13 @@ func (s *scope) value(e *numbered) (node, error) {
 		if x.typ != record.TypeDateTime && x.typ != record.TypeDate {
 			return node{}, record.Errorf(record.Invalid, e.args[0].Path, "a part of a time is asked of a %s", x.typ)
 		}
-		return node{sql: fmt.Sprintf(s.c.parts[e.Op], x.sql), typ: record.TypeInteger}, nil
+		typ := record.TypeInteger
+		if e.Op == record.Fraction {
+			typ = record.TypeFloat
+		}
+		return node{sql: fmt.Sprintf(s.c.parts[e.Op], x.sql), typ: typ}, nil
+	case record.Via:
+		return s.via(e)
 	}
 	// A condition as a value is true or false, never null.
 	cond, err := s.cond(e)
@@ -557,6 +564,12 @@ func (s *scope) typeOf(e *numbered) (record.Type, error) {
 		return record.TypeString, nil
 	case record.Const:
 		return constType(e.Value.Form, 0, false), nil
+	case record.Via:
+		t, err := s.c.snap.Table(e.Rel.Table)
+		if err != nil || e.of == nil {
+			return 0, err
+		}
+		return (&scope{c: s.c, table: t}).typeOf(e.of)
 	}
 	return record.TypeFloat, nil
 }
@@ -877,15 +890,11 @@ func (s *scope) find(op record.ExprOp, x, needle string) string {
 	return fmt.Sprintf(s.c.suffix, x, needle)
 }
 
-// related compiles a condition on the number of rows of another table that belong to this record. An empty Own has none.
-func (s *scope) related(e *numbered) (string, error) {
+// relation compiles the rows of another table that belong to this record, as FROM and WHERE. A null Own has none.
+func (s *scope) relation(e *numbered) (*scope, string, error) {
 	t, err := s.c.snap.Table(e.Rel.Table)
 	if err != nil {
-		return "", err
-	}
-	own, err := s.walk(e.Rel.Own)
-	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	in := s.c.scope(t)
 	in.guard = s.guard
@@ -893,7 +902,7 @@ func (s *scope) related(e *numbered) (string, error) {
 	if !s.guard {
 		limit, err := in.own()
 		if err != nil {
-			return "", err
+			return nil, "", err
 		}
 		if limit != "" {
 			cond = append(cond, limit)
@@ -901,25 +910,86 @@ func (s *scope) related(e *numbered) (string, error) {
 	} else if t.ClassField != "" && len(t.Parents) > 0 {
 		cond = append(cond, in.classes(t))
 	}
-	field, err := in.walk(e.Rel.Field)
-	if err != nil {
-		return "", err
+	tie := func(theirs, ours string) error {
+		own, err := s.walk(ours)
+		if err != nil {
+			return err
+		}
+		field, err := in.walk(theirs)
+		if err != nil {
+			return err
+		}
+		if field.native != own.native {
+			field.sql, own.sql = s.c.plain(field.sql, field.typ, field.native), s.c.plain(own.sql, own.typ, own.native)
+		} else {
+			field, own = s.c.comparable(field), s.c.comparable(own)
+		}
+		s.meet(&field, &own)
+		cond = append(cond, s.c.equate(field)+" = "+own.sql)
+		return nil
 	}
-	if field.native != own.native {
-		field.sql, own.sql = s.c.plain(field.sql, field.typ, field.native), s.c.plain(own.sql, own.typ, own.native)
-	} else {
-		field, own = s.c.comparable(field), s.c.comparable(own)
+	if err := tie(e.Rel.Field, e.Rel.Own); err != nil {
+		return nil, "", err
 	}
-	s.meet(&field, &own)
-	cond = append(cond, s.c.equate(field)+" = "+own.sql)
+	for _, m := range e.Rel.More {
+		if err := tie(m.Field, m.Own); err != nil {
+			return nil, "", err
+		}
+	}
 	if e.where != nil {
 		x, err := in.cond(e.where)
 		if err != nil {
-			return "", err
+			return nil, "", err
 		}
 		cond = append(cond, x)
 	}
-	body := " FROM " + in.from.String() + " WHERE " + strings.Join(cond, " AND ")
+	return in, strings.Join(cond, " AND "), nil
+}
+
+// via compiles a value of the row of another table that belongs to this record.
+func (s *scope) via(e *numbered) (node, error) {
+	if e.of == nil {
+		return node{}, badArgs(e)
+	}
+	in, where, err := s.relation(e)
+	if err != nil {
+		return node{}, err
+	}
+	n, err := in.value(e.of)
+	if err != nil {
+		return node{}, err
+	}
+	n.sql = s.c.plain(n.sql, n.typ, n.native)
+	var order string
+	if !keyed(e.Rel, in.table) {
+		terms := make([]string, len(in.table.Key))
+		for i, f := range in.table.KeyFields() {
+			terms[i] = s.c.order(s.c.plain(in.alias+"."+quoteName(f.Column), f.Type, f.Native), f.Type)
+		}
+		if order = " LIMIT 1"; len(terms) > 0 {
+			order = " ORDER BY " + strings.Join(terms, ", ") + order
+		}
+	}
+	return node{sql: "(SELECT " + n.sql + " FROM " + in.from.String() + " WHERE " + where + order + ")", typ: n.typ, null: n.null}, nil
+}
+
+// keyed reports whether a relation names all of the key, so that it has one row at most.
+func keyed(rel *record.Relation, t *catalog.Table) bool {
+	for _, k := range t.Key {
+		if k != rel.Field && !slices.ContainsFunc(rel.More, func(m record.Tie) bool { return m.Field == k }) {
+			return false
+		}
+	}
+	return len(t.Key) > 0
+}
+
+// related compiles a condition on the number of rows of another table that belong to this record.
+func (s *scope) related(e *numbered) (string, error) {
+	in, where, err := s.relation(e)
+	if err != nil {
+		return "", err
+	}
+	body := " FROM " + in.from.String() + " WHERE " + where
 	count, exists := counted(e.Rel)
 	switch {
 	case count:

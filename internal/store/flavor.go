@@ -138,6 +138,8 @@ var SQLite = &Flavor{
 		record.Second:  "CAST(substr(%s, 18, 2) AS INTEGER)",
 		record.Weekday: "((CAST(strftime('%%w', %s) AS INTEGER) + 6) %% 7 + 1)",
 		record.Quarter: "((CAST(substr(%s, 6, 2) AS INTEGER) + 2) / 3)",
+		// The text of a DateTime ends in a point and digits, or with its seconds; that of a Date before them.
+		record.Fraction: "CAST('0' || substr(%s, 20) AS REAL)",
 	},
 	sum: func(x string, t record.Type) string {
 		if t == record.TypeDecimal {
@@ -239,6 +241,8 @@ var PostgreSQL = &Flavor{
 		record.Second:  "floor(extract(second FROM (%s)::timestamp))::bigint",
 		record.Weekday: "extract(isodow FROM (%s)::timestamp)::bigint",
 		record.Quarter: "extract(quarter FROM (%s)::timestamp)::bigint",
+		// Divided as SQLite reads digits, so that both give the nearest number.
+		record.Fraction: "((extract(microseconds FROM (%s)::timestamp)::bigint %% 1000000)::float8 / 1000000)",
 	},
 	sum: func(x string, t record.Type) string {
 		if t == record.TypeInteger || t == record.TypeDuration {

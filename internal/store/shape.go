@@ -172,7 +172,7 @@ func (r *request) expr(e *record.Expr, f *flat, depth int) error {
 		case 2:
 			f.lists = append(f.lists, e.Values)
 		}
-	case record.Related:
+	case record.Related, record.Via:
 		if e.Rel == nil {
 			return record.Errorf(record.Invalid, "", "a relation is missing")
 		}
@@ -180,13 +180,21 @@ func (r *request) expr(e *record.Expr, f *flat, depth int) error {
 		r.text(e.Rel.Table)
 		r.text(e.Rel.Field)
 		r.text(e.Rel.Own)
+		r.shape = binary.AppendUvarint(r.shape, uint64(len(e.Rel.More)))
+		for i := range e.Rel.More {
+			r.text(e.Rel.More[i].Field)
+			r.text(e.Rel.More[i].Own)
+		}
 		r.shape = append(r.shape, byte(e.Rel.Cmp))
 		r.flag(count)
 		r.flag(exists)
-		if count {
+		if count && e.Op == record.Related {
 			f.values = append(f.values, record.IntValue(e.Rel.Count))
 		}
 		if err := r.expr(e.Rel.Where, f, depth+1); err != nil {
+			return err
+		}
+		if err := r.expr(e.Rel.Value, f, depth+1); err != nil {
 			return err
 		}
 	}
@@ -205,6 +213,7 @@ type numbered struct {
 	*record.Expr
 	args  []*numbered
 	where *numbered // of the relation
+	of    *numbered // its Value
 	n     int       // of Const, In with one value, counted Related: in flat.values; of In with several: in flat.lists
 	guard *catalog.Table
 }
@@ -232,12 +241,13 @@ func (c *numbering) number(e *record.Expr) *numbered {
 			n.n = c.lists
 			c.lists++
 		}
-	case record.Related:
-		if count, _ := counted(e.Rel); count {
+	case record.Related, record.Via:
+		if count, _ := counted(e.Rel); count && e.Op == record.Related {
 			n.n = c.values
 			c.values++
 		}
 		n.where = c.number(e.Rel.Where)
+		n.of = c.number(e.Rel.Value)
 	}
 	for _, a := range e.Args {
 		n.args = append(n.args, c.number(a))

@@ -175,6 +175,7 @@ var functions = map[record.ExprOp]string{
 	record.Mul: "mul", record.Div: "div", record.Mod: "mod", record.Neg: "neg", record.Round: "round", record.Floor: "floor",
 	record.Ceiling: "ceiling", record.Year: "year", record.Month: "month", record.Day: "day", record.Hour: "hour",
 	record.Minute: "minute", record.Second: "second", record.Weekday: "weekday", record.Quarter: "quarter",
+	record.Fraction: "fraction",
 }
 
 // PrintExpr is an expression as text. Its depth is that of the expression.
@@ -207,13 +208,19 @@ func PrintExpr(e *record.Expr) string {
 		return PrintExpr(e.Args[0]) + " empty"
 	case record.Instance:
 		return "instance of " + e.Value.S
-	case record.Related:
+	case record.Related, record.Via:
 		r := e.Rel
-		where := ""
-		if r.Where != nil {
-			where = " where " + PrintExpr(r.Where)
+		rows := r.Table + "." + r.Field + " = " + r.Own
+		for _, tie := range r.More {
+			rows += ", " + tie.Field + " = " + tie.Own
 		}
-		return fmt.Sprintf("count(%s.%s = %s%s) %s %d", r.Table, r.Field, r.Own, where, symbols[r.Cmp], r.Count)
+		if r.Where != nil {
+			rows += " where " + PrintExpr(r.Where)
+		}
+		if e.Op == record.Via {
+			return fmt.Sprintf("via(%s: %s)", rows, PrintExpr(r.Value))
+		}
+		return fmt.Sprintf("count(%s) %s %d", rows, symbols[r.Cmp], r.Count)
 	}
 	if s, ok := symbols[e.Op]; ok {
 		return PrintExpr(e.Args[0]) + " " + s + fold + " " + PrintExpr(e.Args[1])

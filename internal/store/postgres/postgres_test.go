@@ -463,6 +463,33 @@ func TestWatch_HearsOtherNodesAlsoAfterALostConnection(t *testing.T) {
 	}
 }
 
+func TestQuery_OfTwoStatementsKeepsBothWhenTheOthersGo(t *testing.T) {
+	s := open(t, Options{Max: 1})
+	if s == nil {
+		return
+	}
+	snap := things(t)
+	mustApply(t, s, snap)
+	// One more column each time makes a new statement, a few times past as many as a connection keeps; the last ones come in pairs.
+	q := &store.Read{Snapshot: snap, Table: mustTable(t, snap, "thing"), Query: &record.Query{Limit: -1}}
+	for i := range maxPrepared + 20 {
+		q.Fields = append(q.Fields, "id")
+		q.Query.Count = i >= maxPrepared-20
+		res, err := s.Query(t.Context(), q)
+		if err != nil {
+			t.Fatalf("statement %d: %v", i, err)
+		}
+		if res.Close(); res.Err() != nil {
+			t.Fatalf("statement %d: %v", i, res.Err())
+		}
+		q.Query.Sort = append(q.Query.Sort[:0], record.Sort{Path: []string{"a", "b"}[i%2]})
+		q.Query.Where = record.Compare(record.Gt, record.F("n"), record.C(record.IntValue(1)))
+		for range i % 7 {
+			q.Query.Where = record.Negate(q.Query.Where) // other texts for the counts
+		}
+	}
+}
+
 func TestQuery_ClosedEarlyGivesItsConnectionBack(t *testing.T) {
 	s := open(t, Options{Max: 1, Wait: time.Second})
 	if s == nil {

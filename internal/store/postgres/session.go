@@ -47,12 +47,6 @@ func sessionOf(conn *pgxpool.Conn) *session {
 func (s *session) prepare(ctx context.Context, st *store.Statement) (*prepared, error) {
 	p := s.stmts[st.SQL]
 	if p == nil {
-		if len(s.stmts) >= maxPrepared {
-			if err := s.pg.Exec(ctx, "DEALLOCATE ALL").Close(); err != nil {
-				return nil, err
-			}
-			clear(s.stmts)
-		}
 		s.named++
 		desc, err := s.pg.Prepare(ctx, "w"+strconv.Itoa(s.named), st.SQL, nil)
 		if err != nil {
@@ -79,6 +73,12 @@ type step struct {
 // first statement's rows.
 func (s *session) start(ctx context.Context, before []string, steps ...step) (*cursor, error) {
 	var plans [2]*prepared
+	if len(s.stmts)+len(steps) > maxPrepared { // before any of them is prepared, so that none goes with the rest
+		if err := s.pg.Exec(ctx, "DEALLOCATE ALL").Close(); err != nil {
+			return nil, s.fail(err)
+		}
+		clear(s.stmts)
+	}
 	for i := range steps {
 		p, err := s.prepare(ctx, steps[i].st)
 		if err != nil {

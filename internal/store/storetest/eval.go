@@ -358,42 +358,72 @@ func cmpInt(a, b int64) int {
 }
 
 func (w *World) related(t *catalog.Table, r Record, rel *record.Relation) (bool, error) {
-	to, err := w.Snapshot.Table(rel.Table)
-	if err != nil {
-		return false, err
+	_, rows, err := w.belonging(t, r, rel)
+	return err == nil && compares(rel.Cmp, cmpInt(int64(len(rows)), rel.Count)), err
+}
+
+// belonging are the rows of another table that a relation names.
+func (w *World) belonging(t *catalog.Table, r Record, rel *record.Relation) (to *catalog.Table, list []Record, err error) {
+	if to, err = w.Snapshot.Table(rel.Table); err != nil {
+		return nil, nil, err
 	}
-	mine, err := w.path(t, r, rel.Own)
-	if err != nil {
-		return false, err
-	}
-	var n int64
 	rows, err := w.Visible(to)
 	if err != nil {
-		return false, err
+		return nil, nil, err
 	}
 	for _, other := range rows {
-		theirs, err := w.path(to, other, rel.Field)
-		if err != nil {
-			return false, err
-		}
-		if mine.null() || theirs.null() {
-			continue
-		}
-		if d, err := order(mine, theirs, false); err != nil || d != 0 {
+		ok := true
+		for _, tie := range append([]record.Tie{{Field: rel.Field, Own: rel.Own}}, rel.More...) {
+			mine, err := w.path(t, r, tie.Own)
 			if err != nil {
-				return false, err
+				return nil, nil, err
 			}
+			theirs, err := w.path(to, other, tie.Field)
+			if err != nil {
+				return nil, nil, err
+			}
+			if mine.null() || theirs.null() {
+				ok = false
+				continue
+			}
+			d, err := order(mine, theirs, false)
+			if err != nil {
+				return nil, nil, err
+			}
+			ok = ok && d == 0
+		}
+		if !ok {
 			continue
 		}
-		ok, err := w.Holds(to, other, rel.Where)
-		if err != nil {
-			return false, err
+		if ok, err = w.Holds(to, other, rel.Where); err != nil {
+			return nil, nil, err
 		}
 		if ok {
-			n++
+			list = append(list, other)
 		}
 	}
-	return compares(rel.Cmp, cmpInt(n, rel.Count)), nil
+	return to, list, nil
+}
+
+// via is a value of the first of the rows that a relation names.
+func (w *World) via(t *catalog.Table, r Record, rel *record.Relation) (typed, error) {
+	to, rows, err := w.belonging(t, r, rel)
+	if err != nil || len(rows) == 0 {
+		return typed{}, err
+	}
+	first := slices.MinFunc(rows, func(a, b Record) int {
+		for _, k := range to.Key {
+			if n, _ := order(typed{v: a[k], t: to.Field(k).Type}, typed{v: b[k], t: to.Field(k).Type}, false); n != 0 {
+				return n
+			}
+		}
+		return 0
+	})
+	x, err := w.eval(to, first, rel.Value)
+	if x.konst {
+		x = typed{v: x.v, t: own(x.v)}
+	}
+	return x, err
 }
 
 // text is operand i as text.
@@ -454,7 +484,9 @@ func (w *World) eval(t *catalog.Table, r Record, e *record.Expr) (typed, error) 
 			record.Neg: func(f float64) float64 { return -f }, record.Round: math.Round,
 			record.Floor: math.Floor, record.Ceiling: math.Ceil,
 		}[e.Op](x.v.Float())), nil
-	case record.Year, record.Month, record.Day, record.Hour, record.Minute, record.Second, record.Weekday, record.Quarter:
+	case record.Via:
+		return w.via(t, r, e.Rel)
+	case record.Year, record.Month, record.Day, record.Hour, record.Minute, record.Second, record.Weekday, record.Quarter, record.Fraction:
 		x, err := w.eval(t, r, e.Args[0])
 		if err != nil || x.null() {
 			return typed{t: record.TypeInteger}, err
@@ -465,6 +497,9 @@ func (w *World) eval(t *catalog.Table, r Record, e *record.Expr) (typed, error) 
 			if at, ok = record.ParseTime(x.v.S); !ok {
 				return typed{}, errOperand
 			}
+		}
+		if e.Op == record.Fraction {
+			return float(float64(at.Nanosecond()/1000) / 1e6), nil
 		}
 		return integer(int64(part(e.Op, at))), nil
 	}

@@ -40,6 +40,17 @@ func related(tab, field, own string, cmp record.ExprOp, n int64, where *expr) *e
 	return &expr{Op: record.Related, Rel: &record.Relation{Table: tab, Field: field, Own: own, Cmp: cmp, Count: n, Where: where}}
 }
 
+// via is a value of the first row of another table that belongs to a task.
+func via(tab, field, own string, value *expr, where *expr, more ...record.Tie) *expr {
+	return &expr{Op: record.Via, Rel: &record.Relation{Table: tab, Field: field, Own: own, More: more, Where: where, Value: value}}
+}
+
+// tied is a relation with further pairs.
+func tied(e *expr, more ...record.Tie) *expr {
+	e.Rel.More = more
+	return e
+}
+
 // conditions are at least one for every operator, over tasks.
 func conditions() []*expr {
 	day, _ := record.ParseTime("2026-02-01 00:00:00.5")
@@ -78,6 +89,17 @@ func conditions() []*expr {
 		related("person", "sys_id", "caller", record.Ge, 1, x(record.Eq, f("team.parent.name"), c("Board"))),
 		related("incident", "caller", "caller", record.Gt, 1, nil), related("task", "caller", "caller", record.Le, 2, x(record.Gt, f("priority"), c(1))), related("task", "caller.team", "caller.team", record.Ne, 3, nil), related("outage", "priority", "priority", record.Lt, 1, nil),
 		related("task", "amount", "amount", record.Eq, 1, nil),
+		tied(related("task", "caller", "caller", record.Ge, 2, nil), record.Tie{Field: "active", Own: "active"}),
+		tied(related("task", "caller", "caller", record.Eq, 0, x(record.Gt, f("priority"), c(1))), record.Tie{Field: "active", Own: "active"}, record.Tie{Field: "caller.team", Own: "caller.team.sys_id"}),
+		x(record.Eq, via("person", "sys_id", "caller", f("name"), nil), c("Abel Tuter")), x(record.Eq, via("person", "sys_id", "caller", f("name"), nil), c(nil)), x(record.Ne, via("person", "sys_id", "caller", f("team.name"), nil), f("caller.team.name")),
+		x(record.Eq, via("team", "sys_id", "caller.team", x(record.Lower, f("parent.name")), nil), c("board")), folded(x(record.Contains, via("team", "sys_id", "caller.team", f("name"), nil), c("NET"))), x(record.Eq, via("task", "caller", "caller", f("number"), nil), f("number")),
+		x(record.Gt, via("task", "caller", "caller", f("priority"), x(record.Gt, f("priority"), c(1))), c(2)), x(record.Eq, via("task", "caller", "caller", f("active"), nil, record.Tie{Field: "active", Own: "active"}), c(true)), record.Negate(x(record.Eq, via("person", "sys_id", "caller", f("active"), nil), c(true))),
+		x(record.Eq, via("task", "caller", "caller", f("due"), nil), f("due")), x(record.Gt, x(record.Sub, f("due"), via("task", "caller", "caller", f("due"), nil)), c(0)), x(record.Eq, via("person", "sys_id", "caller", via("team", "sys_id", "team", f("cost"), nil), nil), c("20.25")), x(record.IsEmpty, via("person", "sys_id", "caller", f("name"), nil)),
+		x(record.Eq, via("person", "sys_id", "caller", x(record.Eq, f("age"), c(30)), nil), c(true)),
+		{Op: record.In, Args: []*expr{via("person", "sys_id", "caller", f("age"), nil)}, Values: values(30, 41)},
+		x(record.Eq, x(record.Add, via("person", "sys_id", "caller", f("age"), nil), c(1)), c(31)),
+		x(record.Eq, x(record.Fraction, f("due")), c(0.5)), x(record.Eq, x(record.Fraction, f("due")), c(0)), x(record.Eq, x(record.Fraction, f("day")), c(0)), x(record.Eq, x(record.Fraction, f("due")), c(nil)), x(record.Gt, x(record.Add, x(record.Fraction, c(day)), c(1)), c(1.25)),
+		x(record.Eq, x(record.Substring, f("due"), c(0), c(10)), f("day")), x(record.Eq, x(record.Substring, f("due"), c(11), c(8)), c("12:07:59")), x(record.Ge, x(record.Substring, f("due"), c(0), c(10)), c("2026-02-01")),
 		x(record.Eq, x(record.Lower, f("short")), c("disk full")), x(record.Eq, x(record.Upper, f("short")), c("DISK FULL")), x(record.Gt, x(record.Length, f("short")), c(9)), x(record.Eq, x(record.Length, f("short")), c(9)),
 		x(record.Eq, x(record.Trim, f("short")), c("padded")), x(record.Eq, x(record.Concat, f("number"), c("-"), f("priority")), c("INC01-2")), x(record.Eq, x(record.Concat, f("short"), c("x")), c(nil)),
 		x(record.Eq, x(record.Substring, f("short"), c(5)), c("full")), x(record.Eq, x(record.Substring, f("short"), c(0), c(4)), c("Disk")), x(record.Eq, x(record.Substring, f("short"), c(-3), c(2)), c("Di")), x(record.Eq, x(record.Substring, f("short"), c(2), c(-1)), c("")), x(record.Eq, x(record.Substring, f("short"), f("priority"), c(1)), c("i")), x(record.Eq, x(record.Substring, f("short"), c(6), c(1)), c("😀")),
@@ -137,8 +159,8 @@ func show(e *expr) string {
 		return fmt.Sprintf("%d:%q", e.Value.Form, e.Value.Text())
 	case record.Field:
 		return e.Path
-	case record.Related:
-		s += fmt.Sprintf("[%s.%s=%s %d %d where %s]", e.Rel.Table, e.Rel.Field, e.Rel.Own, e.Rel.Cmp, e.Rel.Count, show(e.Rel.Where))
+	case record.Related, record.Via:
+		s += fmt.Sprintf("[%s.%s=%s %v %d %d where %s, %s]", e.Rel.Table, e.Rel.Field, e.Rel.Own, e.Rel.More, e.Rel.Cmp, e.Rel.Count, show(e.Rel.Where), show(e.Rel.Value))
 	}
 	if e.Fold {
 		s += "~"
@@ -258,7 +280,21 @@ func (d drawn) cond(depth int) *expr {
 	}
 	compare := one(d, record.Eq, record.Ne, record.Lt, record.Le, record.Gt, record.Ge)
 	e := &expr{}
-	switch d.pick(9, "condition") {
+	switch d.pick(10, "condition") {
+	case 9:
+		tab, field := one(d, "task", "incident"), one(d, "caller", "sys_id", "caller.team")
+		var more []record.Tie
+		if d.pick(3, "tie") == 0 {
+			more = []record.Tie{{Field: "active", Own: "active"}}
+		}
+		switch d.pick(3, "value") {
+		case 0:
+			*e = *x(compare, via(tab, field, one(d, "caller", "sys_id", "caller.team.parent"), d.text(1), nil, more...), d.text(1))
+		case 1:
+			*e = *x(compare, d.number(1), via(tab, field, "caller", d.number(1), nil, more...))
+		default:
+			*e = *x(compare, via(tab, field, "caller", d.time(), nil, more...), d.time())
+		}
 	case 0:
 		*e = *x(compare, d.text(1), d.text(1))
 	case 1:
