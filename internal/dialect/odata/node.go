@@ -68,18 +68,9 @@ func (n *node) next() ([]record.Value, bool) {
 		return nil, false
 	}
 	if p.left--; p.left == 0 {
-		p.mark(n.shape, row)
+		p.mark(row)
 	}
 	return row, true
-}
-
-// key is the key of a row, in the order of the type's key.
-func (n *node) key(row []record.Value) []record.Value {
-	key := make([]record.Value, len(n.shape.links))
-	for i, c := range n.shape.links {
-		key[i] = row[c]
-	}
-	return key
 }
 
 // entity is one entry of a request body: what it sets, and the entries nested in it.

@@ -15,6 +15,11 @@ type Options struct {
 	//
 	// Defaults to 0.
 	PageSize int `yaml:"page_size"`
+	// MaxEntities is how many entities an answer with $expand may hold, each counted as often as it is written: entities that refer to
+	// each other can be expanded to any number.
+	//
+	// Defaults to 1,000,000.
+	MaxEntities int `yaml:"max_entities"`
 	// MaxDepth bounds nesting: of filters, of expands and of deep inserts.
 	//
 	// Defaults to 20.
@@ -25,6 +30,9 @@ type Options struct {
 func (o *Options) Defaults() {
 	if o.MaxQuery == 0 {
 		o.MaxQuery = 64 << 10
+	}
+	if o.MaxEntities == 0 {
+		o.MaxEntities = 1_000_000
 	}
 	if o.MaxDepth == 0 {
 		o.MaxDepth = 20
@@ -41,6 +49,7 @@ func (o *Options) Validate() error {
 	}
 	check("max_query", o.MaxQuery, 1)
 	check("page_size", o.PageSize, 0)
+	check("max_entities", o.MaxEntities, 1)
 	check("max_depth", o.MaxDepth, 1)
 	return errors.Join(faults...)
 }
