@@ -23,7 +23,7 @@ func valueOf(ver version, p *edm.Property, s scalar) (v record.Value, fault stri
 		}
 		return v, ""
 	case '{', '[':
-		return v, "a single value of type " + edmName(ver, p.Kind) + " is expected"
+		return v, "a single value of type " + kindName(ver, p.Kind) + " is expected"
 	case 't', 'f':
 		if p.Kind == edm.Boolean {
 			return record.BoolValue(s.kind == 't'), ""
@@ -43,7 +43,7 @@ func valueOf(ver version, p *edm.Property, s scalar) (v record.Value, fault stri
 }
 
 func notA(ver version, p *edm.Property, text string) string {
-	return fmt.Sprintf("%.60q is not a valid %s", text, edmName(ver, p.Kind))
+	return fmt.Sprintf("%.60q is not a valid %s", text, kindName(ver, p.Kind))
 }
 
 // textValueOf is a text, as JSON holds it in quotes and XML between tags, as a value of p.
@@ -111,14 +111,6 @@ func textValueOf(ver version, p *edm.Property, s string) (v record.Value, fault 
 		return v, notA(ver, p, s)
 	}
 	return v, ""
-}
-
-// edmName is the name of a type in a version of the protocol.
-func edmName(ver version, k edm.Kind) string {
-	if ver == v2 {
-		return k.NameV2()
-	}
-	return k.Name()
 }
 
 func intValue(s string, least, most int64) (record.Value, bool) {
