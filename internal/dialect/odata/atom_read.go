@@ -291,11 +291,7 @@ func (x *atomReader) value(l *level, e *entity, p *edm.Property, s xml.StartElem
 		return nil
 	}
 	if fault != "" {
-		name := p.Name
-		if p.Parent != nil {
-			name = p.Parent.Name + "/" + name
-		}
-		return x.refuse(e, name, "%s", fault)
+		return x.refuse(e, propPath(p), "%s", fault)
 	}
 	l.props = append(l.props, propValue{p, v})
 	return nil
@@ -309,9 +305,9 @@ func atomValue(p *edm.Property, text string, null bool) (record.Value, string) {
 		}
 	}
 	if null {
-		return valueOf(p, scalar{kind: 'n'})
+		return valueOf(v2, p, scalar{kind: 'n'})
 	}
-	return textValueOf(p, text)
+	return textValueOf(v2, p, text)
 }
 
 // link reads a link: with <m:inline> it holds entities, else it may link to one that is there. The links that answers carry, from the

@@ -444,13 +444,9 @@ func (r *bodyReader) value(l *level, e *entity, p *edm.Property) bool {
 	if s.kind == 'n' && p.IsKey && filled(e.typ, p) {
 		return true // the server is asked to make one
 	}
-	v, fault := valueOf(p, s)
+	v, fault := valueOf(r.ver, p, s)
 	if fault != "" {
-		name := p.Name
-		if p.Parent != nil {
-			name = p.Parent.Name + "/" + name
-		}
-		return r.refuse(e, name, "%s", fault)
+		return r.refuse(e, propPath(p), "%s", fault)
 	}
 	l.props = append(l.props, propValue{p, v})
 	return true

@@ -171,12 +171,6 @@ func lastSegment(path string) string {
 	return path[from:end]
 }
 
-// refuse writes the envelope of f.
-func (q *request) refuse(a *wire.Answer, f *fault) {
-	xml := q.ver == v2 && q.format != nil && q.format.xml()
-	q.d.writeFault(q.call, q.ver, xml, f, a)
-}
-
 // fail writes the error envelope for err in the format that the call accepts, of whatever is wrong with the call.
 func (d *Dialect) fail(c *dialect.Call, err error, a *wire.Answer) {
 	q := &request{d: d, call: c, ver: versionOf(c.Path), method: methodOf(c), rest: c.Path}
@@ -185,11 +179,12 @@ func (d *Dialect) fail(c *dialect.Call, err error, a *wire.Answer) {
 	}
 	q.query, _ = parseParams(c.RawQuery)
 	q.format, _ = q.negotiate()
-	if q.format == nil {
+	if q.format == nil && q.ver == v2 {
 		// What the caller would like to read cannot be written, so it is told in what it is likely to understand.
-		xml := q.ver == v2 && !strings.Contains(c.Header.Get("Accept"), "json")
-		d.writeFault(c, q.ver, xml, q.fault(err), a)
-		return
+		q.format = atom2{}
+		if strings.Contains(c.Header.Get("Accept"), "json") {
+			q.format = json2{}
+		}
 	}
 	q.fail(a, err)
 }
@@ -202,24 +197,22 @@ func versionOf(path string) version {
 	return v2
 }
 
-// writeFault writes status, headers and body of an error.
-func (d *Dialect) writeFault(c *dialect.Call, ver version, xml bool, f *fault, a *wire.Answer) {
+// refuse writes status, headers and body of an error.
+func (q *request) refuse(a *wire.Answer, f *fault) {
 	if f.contentID == "" {
-		f.contentID = c.ContentID
+		f.contentID = q.call.ContentID
 	}
 	// Whatever an answer had been prepared so far is gone.
 	a.Header, a.Body = a.Header[:0], a.Body[:0]
-	a.Status = f.status
+	q.head(a, f.status)
+	xml := q.ver == v2 && q.format != nil && q.format.xml()
 	switch {
-	case ver == v4:
-		a.Header.Add("Content-Type", "application/json;odata.metadata=minimal")
-		a.Header.Add("OData-Version", "4.0")
+	case q.ver == v4:
+		a.Header.Add("Content-Type", contentJSON4[minimal][0])
 	case xml:
 		a.Header.Add("Content-Type", contentXML)
-		a.Header.Add("DataServiceVersion", "2.0")
 	default:
 		a.Header.Add("Content-Type", contentJSON2)
-		a.Header.Add("DataServiceVersion", "2.0")
 	}
 	var methods allowed
 	if f.status == 405 && f.err != nil && errors.As(f.err, &methods) && methods != "" {
@@ -228,16 +221,13 @@ func (d *Dialect) writeFault(c *dialect.Call, ver version, xml bool, f *fault, a
 	if f.status == 503 {
 		a.Header.Add("Retry-After", retryAfter)
 	}
-	if c.Method == "HEAD" {
-		return
-	}
 	switch {
-	case ver == v4:
+	case q.ver == v4:
 		a.Body = appendFault4(a.Body, f)
 	case xml:
-		a.Body = d.appendFaultXML(a.Body, c, f)
+		a.Body = q.appendFaultXML(a.Body, f)
 	default:
-		a.Body = d.appendFault2(a.Body, c, f)
+		a.Body = q.appendFault2(a.Body, f)
 	}
 }
 
@@ -294,16 +284,16 @@ func appendTimestamp(dst []byte, t time.Time) []byte {
 }
 
 // appendFault2 writes the envelope of V2 in JSON (protocol notes, section 4).
-func (d *Dialect) appendFault2(dst []byte, c *dialect.Call, f *fault) []byte {
-	namespace, name, number := application(c.Path)
+func (q *request) appendFault2(dst []byte, f *fault) []byte {
+	namespace, name, number := application(q.call.Path)
 	dst = wire.AppendQuote(append(dst, `{"error":{"code":`...), f.code)
 	dst = wire.AppendQuote(append(dst, `,"message":{"lang":"en","value":`...), f.message)
 	dst = append(dst, `},"innererror":{"application":{"component_id":"WEIR","service_namespace":`...)
 	dst = wire.AppendQuote(dst, namespace)
 	dst = wire.AppendQuote(append(dst, `,"service_id":`...), name)
 	dst = wire.AppendQuote(append(dst, `,"service_version":`...), number)
-	dst = wire.AppendQuote(append(dst, `},"transactionid":`...), c.ID)
-	dst = appendTimestamp(append(dst, `,"timestamp":"`...), d.now())
+	dst = wire.AppendQuote(append(dst, `},"transactionid":`...), q.call.ID)
+	dst = appendTimestamp(append(dst, `,"timestamp":"`...), q.d.now())
 	dst = wire.AppendQuote(append(dst, `","Error_Resolution":{"SAP_Transaction":`...), resolutionTransaction)
 	dst = wire.AppendQuote(append(dst, `,"SAP_Note":`...), resolutionNote)
 	dst = append(dst, `},"errordetails":[`...)
@@ -326,13 +316,13 @@ func (d *Dialect) appendFault2(dst []byte, c *dialect.Call, f *fault) []byte {
 }
 
 // appendFaultXML writes the envelope of V2 in XML (protocol notes, section 4).
-func (d *Dialect) appendFaultXML(dst []byte, c *dialect.Call, f *fault) []byte {
+func (q *request) appendFaultXML(dst []byte, f *fault) []byte {
 	element := func(name, text string) {
 		dst = append(append(append(dst, '<'), name...), '>')
 		dst = wire.AppendXMLText(dst, text)
 		dst = append(append(append(dst, "</"...), name...), '>')
 	}
-	namespace, name, number := application(c.Path)
+	namespace, name, number := application(q.call.Path)
 	dst = append(dst, xmlHead+`<error xmlns="http://schemas.microsoft.com/ado/2007/08/dataservices/metadata">`...)
 	element("code", f.code)
 	dst = append(dst, `<message xml:lang="en">`...)
@@ -341,8 +331,8 @@ func (d *Dialect) appendFaultXML(dst []byte, c *dialect.Call, f *fault) []byte {
 	element("service_id", name)
 	element("service_version", number)
 	dst = append(dst, "</application>"...)
-	element("transactionid", c.ID)
-	element("timestamp", string(appendTimestamp(nil, d.now())))
+	element("transactionid", q.call.ID)
+	element("timestamp", string(appendTimestamp(nil, q.d.now())))
 	dst = append(dst, "<Error_Resolution>"...)
 	element("SAP_Transaction", resolutionTransaction)
 	element("SAP_Note", resolutionNote)
