@@ -147,6 +147,7 @@ type run struct {
 	next    int    // the first item that Answered has not had
 	held    int    // answers that it has not had
 	stopped bool   // the item before next failed, and that is the end
+	paused  bool   // it gets nothing for now
 }
 
 // work is the state of one item between its decoding and its answer.
@@ -230,6 +231,13 @@ func (r *run) together(list []int) []int {
 
 // prepare decodes an item or a group. If that fails they are answered, and nothing of the group happens.
 func (r *run) prepare(list []int) bool {
+	if len(list) > 1 {
+		r.paused = true // what became of the group is known when all of it is
+		defer func() {
+			r.paused = false
+			r.advance()
+		}()
+	}
 	before := 0
 	for k, i := range list {
 		if r.ready(i) && r.decode(i, before) {
@@ -247,18 +255,19 @@ func (r *run) prepare(list []int) bool {
 // undo answers the items of a group of which item k could not be decoded.
 func (r *run) undo(list []int, k int) {
 	guilty := &r.parts[list[k]]
-	guilty.Guilty, guilty.Undone = true, true
+	guilty.Guilty = true
+	for _, i := range list {
+		r.parts[i].Undone = true
+	}
 	for n, i := range list {
+		if n > k {
+			r.work[i].call = r.call(i)
+		}
 		switch {
 		case n == k:
-			continue
 		case guilty.Unserviced:
 			r.unserviced(i, nil)
 		default:
-			r.parts[i].Undone = true
-			if n > k {
-				r.work[i].call = r.call(i)
-			}
 			r.refuse(i, record.Errorf(record.Dependency, guilty.ID, "not run, since another request of its group failed"))
 		}
 	}
@@ -715,7 +724,7 @@ func (r *run) pass(i int) {
 
 // advance hands over the answers whose turn it is.
 func (r *run) advance() {
-	for r.next < len(r.items) && r.done[r.next] && !r.stopped {
+	for r.next < len(r.done) && r.done[r.next] && !r.stopped && !r.paused {
 		p := &r.parts[r.next]
 		if r.opt.Answered != nil {
 			r.opt.Answered(r.next, p)
