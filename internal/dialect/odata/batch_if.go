@@ -156,7 +156,7 @@ func (p *conditionParser) primary() *condition {
 		return &condition{op: condBody, id: path[0], path: path[1:]}
 	}
 	v := jsontext.Value(token)
-	if !v.IsValid() || v.Kind() == '"' || v.Kind() == '{' || v.Kind() == '[' {
+	if v.Canonicalize() != nil || v.Kind() == '"' || v.Kind() == '{' || v.Kind() == '[' {
 		return p.fail()
 	}
 	p.rest = p.rest[end:]

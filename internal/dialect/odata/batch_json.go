@@ -55,6 +55,11 @@ func readJSONBatch(body []byte, limits *BatchOptions, prefer string) (*envelope,
 	if err != nil {
 		return nil, err
 	}
+	for _, p := range r.env.parts {
+		if p.changeset && p.n == 1 {
+			r.env.items[p.first].Group = 0 // it succeeds or fails by itself
+		}
+	}
 	return &r.env, nil
 }
 
@@ -80,7 +85,7 @@ func (r *jsonBatchReader) members(each func(name string) error) error {
 // elements reads an array and lets each read every element.
 func (r *jsonBatchReader) elements(what string, each func() error) error {
 	if r.dec.PeekKind() != '[' {
-		return r.expected(what + " as an array")
+		return r.expected("the array " + what)
 	}
 	r.dec.ReadToken()
 	for r.dec.PeekKind() != ']' {
