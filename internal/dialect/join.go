@@ -22,6 +22,11 @@ type Item struct {
 	// Depends are the ids of items whose answers this one needs. Only an item that has some may use their answers in its
 	// body; see [Join.Run].
 	Depends []string
+	// After are indexes of earlier items that are answered before this one is decoded. It is for batches with a Decode of their own,
+	// which says what becomes of the item when one of them failed.
+	After []int
+	// Group, if not 0, joins neighbouring items with the same number: they take effect in their order and commit or fail together.
+	Group int
 	// Err is a fault found while the envelope was read: the item is answered with it and not executed.
 	Err error
 	// Skip leaves the item unserviced, since a bound was passed before it.
@@ -34,6 +39,8 @@ type Part struct {
 	ItemRecord
 	// Fault is the text of what kept the item from being decoded, "" if it was decoded.
 	Fault string
+	// Undone says that the item's group failed, so that nothing of it happened; Guilty is the one item of the group that decides how.
+	Undone, Guilty bool
 
 	end    time.Duration // since the batch began
 	failed bool
@@ -47,12 +54,25 @@ type Part struct {
 // only those on an allowlist are seen.
 type Join struct {
 	Config BatchConfig
+	// Name is where the settings stand, for messages.
+	//
+	// Defaults to now.batch.
+	Name string
 }
 
 // Options are how one batch wants to be run.
 type Options struct {
 	Ordered   bool // the items take effect in the order given
 	MaxOutput int  // bytes of an item's answer, where lower than the setting; 0: the setting
+	// StopOnError, with Ordered, leaves everything after the first item that fails unserviced, the rest of its group aside.
+	StopOnError bool
+	// Decode, if not nil, makes the exchange of item i in place of d, the dialect of its path; nil leaves it to d. The op indexes of
+	// the exchange count from the group's first op, of which before are those of earlier items; its groups do not matter within one. The parts are the answers so far, without
+	// bodies where Answered has had them. Where there is a Decode, URLs and bodies are taken as they are.
+	Decode func(i int, d Dialect, c *Call, before int, parts []Part) (*Exchange, error)
+	// Answered, if not nil, gets the parts in the order of the items, each as soon as it and all before it are answered; those that a
+	// failure kept from running excepted. What its time kept from running is answered with an error. The body is valid until Answered returns.
+	Answered func(i int, p *Part)
 }
 
 // Run executes items on behalf of outer and returns one part for each, in the order given. Faults of an item are answered
@@ -65,7 +85,7 @@ type Options struct {
 // that it depends on failed, the dependent one is not run and its error is a Dependency.
 func (j *Join) Run(ctx context.Context, b *BatchRun, d Dialect, outer *Call, items []Item, opt Options) ([]Part, error) {
 	if len(items) > j.Config.MaxItems {
-		return nil, record.Errorf(record.TooLarge, "", "the batch has %d items, more than %d; see now.batch.max_items", len(items), j.Config.MaxItems)
+		return nil, record.Errorf(record.TooLarge, "", "the batch has %d items, more than %d; see %s.max_items", len(items), j.Config.MaxItems, j.name())
 	}
 	r := &run{
 		Join: j, BatchRun: b, outer: outer, dialect: d, items: items, opt: opt,
@@ -87,7 +107,19 @@ func (j *Join) Run(ctx context.Context, b *BatchRun, d Dialect, outer *Call, ite
 	for _, stage := range r.stages() {
 		r.run(ctx, stage)
 	}
+	if r.stopped {
+		for i := r.next; i < len(items); i++ {
+			r.parts[i] = Part{ItemRecord: ItemRecord{ID: items[i].ID, Method: items[i].Method, URL: items[i].URL, Unserviced: true}}
+		}
+	}
 	return r.parts, nil
+}
+
+func (j *Join) name() string {
+	if j.Name == "" {
+		return "now.batch"
+	}
+	return j.Name
 }
 
 // grace is how long an item may go on when the time of its batch is over.
@@ -110,6 +142,12 @@ type run struct {
 	arena   arena
 	parents [][]int // by item; nil if no item depends on another
 	scan    scan
+
+	done    []bool // answered or left unserviced
+	next    int    // the first item that Answered has not had
+	held    int    // answers that it has not had
+	stopped bool   // the item before next failed, and that is the end
+	paused  bool   // it gets nothing for now
 }
 
 // work is the state of one item between its decoding and its answer.
@@ -118,6 +156,7 @@ type work struct {
 	dialect  Dialect
 	header   wire.Header // for the answer, from BatchRun.Admit
 	exchange *Exchange
+	own      bool // op indexes count from the exchange, not from the group
 	out      []record.Outcome
 }
 
@@ -128,7 +167,7 @@ func (r *run) bound() {
 			continue
 		}
 		if r.items[i].Err == nil {
-			r.items[i].Err = record.Errorf(record.TooLarge, "", "the body has %d bytes, more than %d; see now.batch.max_input", len(r.items[i].Body), r.Config.MaxInput)
+			r.items[i].Err = record.Errorf(record.TooLarge, "", "the body has %d bytes, more than %d; see %s.max_input", len(r.items[i].Body), r.Config.MaxInput, r.name())
 		}
 		for k := i + 1; k < len(r.items); k++ {
 			r.items[k].Skip = true
@@ -140,41 +179,133 @@ func (r *run) bound() {
 // run decodes, executes and answers the items of one stage.
 func (r *run) run(ctx context.Context, stage []int) {
 	ready := make([]int, 0, len(stage))
-	for n, i := range stage {
+	flush := func() {
+		r.execute(ctx, ready)
+		ready = ready[:0]
+	}
+	var reads, more bool // ready holds items that only read; that may want to do more
+	for n := 0; n < len(stage) && !r.stopped; {
 		breathe(n)
-		if !r.ready(i) {
+		together := r.together(stage[n:])
+		n += len(together)
+		if !r.prepare(together) {
+			if r.opt.StopOnError {
+				flush()
+			}
 			continue
 		}
-		if !r.decode(i) {
+		if !r.opt.Ordered {
+			ready = append(ready, together...)
 			continue
 		}
-		ready = append(ready, i)
-		// Under order, what an item still wants to do after its first outcomes comes before the next item begins.
-		if r.opt.Ordered && r.work[i].exchange.Next != nil {
-			r.execute(ctx, ready)
-			ready = ready[:0]
+		writes, again, single := r.nature(together)
+		// Under order, what an item still wants to do after its first outcomes comes before the next write begins; and where the first
+		// failure is the end, an answer may be one though no op failed, which is known of a read before the next write begins.
+		if writes && (more || reads && r.opt.StopOnError) {
+			flush()
+			reads, more = false, false
+			if r.stopped {
+				break
+			}
+		}
+		ready = append(ready, together...)
+		reads, more = reads || !writes, more || again
+		if writes && (again || !single && r.opt.StopOnError) {
+			flush()
+			reads, more = false, false
 		}
 	}
-	r.execute(ctx, ready)
+	flush()
+}
+
+// together is the first item of list, or its group.
+func (r *run) together(list []int) []int {
+	n := 1
+	if g := r.items[list[0]].Group; g != 0 {
+		for n < len(list) && r.items[list[n]].Group == g {
+			n++
+		}
+	}
+	return list[:n]
+}
+
+// prepare decodes an item or a group. If that fails they are answered, and nothing of the group happens.
+func (r *run) prepare(list []int) bool {
+	if len(list) > 1 {
+		r.paused = true // what became of the group is known when all of it is
+		defer func() {
+			r.paused = false
+			r.advance()
+		}()
+	}
+	before := 0
+	for k, i := range list {
+		if r.ready(i) && r.decode(i, before) {
+			before += len(r.work[i].exchange.Ops)
+			continue
+		}
+		if len(list) > 1 {
+			r.undo(list, k)
+		}
+		return false
+	}
+	return true
+}
+
+// undo answers the items of a group of which item k could not be decoded.
+func (r *run) undo(list []int, k int) {
+	guilty := &r.parts[list[k]]
+	guilty.Guilty = true
+	for _, i := range list {
+		r.parts[i].Undone = true
+	}
+	for n, i := range list {
+		if n > k {
+			r.work[i].call = r.call(i)
+		}
+		switch {
+		case n == k:
+		case guilty.Unserviced:
+			r.unserviced(i, nil)
+		default:
+			r.refuse(i, record.Errorf(record.Dependency, guilty.ID, "not run, since another request of its group failed"))
+		}
+	}
+}
+
+// nature tells what kind of work items are: whether they may write, want to do more after their first outcomes, and are one op or one
+// group.
+func (r *run) nature(list []int) (writes, again, single bool) {
+	single = true
+	for _, i := range list {
+		w := &r.work[i]
+		e := w.exchange
+		again = again || e.Next != nil
+		writes = writes || w.call.Method != "GET" && w.call.Method != "HEAD"
+		for k := range e.Ops {
+			writes = writes || e.Ops[k].Verb.Writes() || e.Ops[k].Verb == record.Invoke
+			single = single && (len(list) > 1 || len(e.Ops) == 1 || e.Ops[k].Group != 0 && e.Ops[k].Group == e.Ops[0].Group)
+		}
+	}
+	return writes, again, single
 }
 
 // ready reports whether item i can be decoded now; if not, it is answered or left unserviced.
 func (r *run) ready(i int) bool {
 	it := &r.items[i]
-	w := &r.work[i]
-	w.call = Call{Method: it.Method, Base: r.outer.Base, Actor: r.outer.Actor, Item: true, Body: it.Body, Header: r.headers(it.Header)}
+	r.work[i].call = r.call(i)
 	switch {
 	case it.Skip || r.late():
-		r.unserviced(i)
+		r.unserviced(i, nil)
 		return false
 	case it.Err != nil:
 		r.refuse(i, it.Err)
 		return false
 	}
-	if r.parents != nil && len(r.parents[i]) > 0 {
+	if r.parents != nil && len(r.parents[i]) > 0 && r.opt.Decode == nil {
 		for _, p := range r.parents[i] {
 			if r.parts[p].Unserviced {
-				r.unserviced(i)
+				r.unserviced(i, nil)
 				return false
 			}
 			if r.parts[p].failed {
@@ -190,11 +321,17 @@ func (r *run) ready(i int) bool {
 	return true
 }
 
+// call is what decoders see of item i, its address aside.
+func (r *run) call(i int) Call {
+	it := &r.items[i]
+	return Call{Method: it.Method, Base: r.outer.Base, Actor: r.outer.Actor, Item: true, Body: it.Body, Header: r.headers(it.Header), ContentID: it.ID}
+}
+
 // late reports whether the time of the batch is over.
 func (r *run) late() bool { return time.Since(r.begin) >= r.Config.Time }
 
-// decode makes an exchange of item i; if that fails the item is answered.
-func (r *run) decode(i int) bool {
+// decode makes an exchange of item i, which has before ops of its group before it; if that fails the item is answered.
+func (r *run) decode(i, before int) bool {
 	w := &r.work[i]
 	if err := r.address(&w.call, r.items[i].URL); err != nil {
 		r.refuse(i, err)
@@ -217,12 +354,18 @@ func (r *run) decode(i int) bool {
 			return false
 		}
 	}
-	e, err := w.dialect.Decode(r.Snapshot, &w.call)
+	var err error
+	if r.opt.Decode != nil {
+		w.exchange, err = r.opt.Decode(i, w.dialect, &w.call, before, r.parts)
+	}
+	if err == nil && w.exchange == nil {
+		w.exchange, err = w.dialect.Decode(r.Snapshot, &w.call)
+		w.own = true
+	}
 	if err != nil {
 		r.fail(i, err)
 		return false
 	}
-	w.exchange = e
 	return true
 }
 
@@ -239,7 +382,9 @@ func (r *run) address(c *Call, s string) error {
 		}
 		s = rest[end:]
 	}
-	s, _, _ = strings.Cut(s, "#")
+	if r.opt.Decode == nil {
+		s, _, _ = strings.Cut(s, "#")
+	}
 	path, query, _ := strings.Cut(s, "?")
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path
@@ -263,7 +408,7 @@ func (r *run) execute(ctx context.Context, list []int) {
 	if !r.opt.Ordered {
 		for k, i := range list {
 			e := r.work[i].exchange
-			if !e.Ordered || len(e.Ops) < 2 {
+			if !e.Ordered || len(e.Ops) < 2 || r.items[i].Group != 0 {
 				if tight != nil {
 					loose = append(loose, i)
 				}
@@ -292,16 +437,19 @@ func breathe(n int) {
 
 func (r *run) rounds(ctx context.Context, list []int, ordered bool) {
 	for round := 0; len(list) > 0; round++ {
-		r.unit(ctx, list, ordered)
+		r.unit(ctx, list, ordered, round == 0)
+		if round == 0 {
+			r.judge(list)
+		}
 		var more []int
 		for n, i := range list {
 			breathe(n)
 			w := &r.work[i]
 			if round == 0 && allUnserviced(w.out) {
-				r.unserviced(i)
+				r.unserviced(i, w.out[0].Err)
 				continue
 			}
-			if w.exchange.Next == nil {
+			if w.exchange.Next == nil || r.parts[i].Undone {
 				r.reply(i)
 				continue
 			}
@@ -322,6 +470,32 @@ func (r *run) rounds(ctx context.Context, list []int, ordered bool) {
 	}
 }
 
+// judge finds the groups that failed, and the item of each whose failure it was.
+func (r *run) judge(list []int) {
+	for n := 0; n < len(list); {
+		together := r.together(list[n:])
+		n += len(together)
+		if len(together) == 1 {
+			continue
+		}
+		guilty, kind := -1, record.Dependency
+		for _, i := range together {
+			for k := range r.work[i].out {
+				if err := r.work[i].out[k].Err; err != nil && (guilty < 0 || kind == record.Dependency && err.Kind != record.Dependency) {
+					guilty, kind = i, err.Kind
+				}
+			}
+		}
+		if guilty < 0 {
+			continue
+		}
+		r.parts[guilty].Guilty = true
+		for _, i := range together {
+			r.parts[i].Undone = true
+		}
+	}
+}
+
 func allUnserviced(out []record.Outcome) bool {
 	for k := range out {
 		if !out[k].Unserviced {
@@ -331,26 +505,47 @@ func allUnserviced(out []record.Outcome) bool {
 	return len(out) > 0
 }
 
-// unit joins the ops of the items in list into one unit, executes it and hands each item its outcomes.
-func (r *run) unit(ctx context.Context, list []int, ordered bool) {
+// unit joins the ops of the items in list into one unit, executes it and hands each item its outcomes. Groups of items are made in the
+// first round, where their writes are.
+func (r *run) unit(ctx context.Context, list []int, ordered, grouped bool) {
 	n := 0
 	for _, i := range list {
 		n += len(r.work[i].exchange.Ops)
 	}
-	u := record.Unit{Version: r.Snapshot.Version, Ops: make([]record.Op, 0, n), Ordered: ordered, Parallel: r.Config.Parallel}
+	u := record.Unit{
+		Version: r.Snapshot.Version, Ops: make([]record.Op, 0, n), Ordered: ordered, StopOnError: ordered && r.opt.StopOnError,
+		Parallel: r.Config.Parallel,
+	}
 	if r.Serial {
 		u.Parallel = 1
 	}
-	groups := 0
+	groups, group, base := 0, 0, 0 // used so far; the group of items under way, and where its ops begin
 	for _, i := range list {
-		e := r.work[i].exchange
+		w := &r.work[i]
+		e := w.exchange
 		key := e.Token
 		if key == "" && r.key != "" {
 			key = r.key + "#" + strconv.Itoa(i)
 		}
 		first := len(u.Ops)
 		u.Ops = append(u.Ops, e.Ops...)
-		groups = shift(u.Ops[first:], first, groups, key)
+		ops := u.Ops[first:]
+		if g := r.items[i].Group; g == 0 || !grouped {
+			group = 0
+			groups = shift(ops, first, groups, key)
+			continue
+		} else if g != group {
+			group, base = g, first
+			groups++
+		}
+		if w.own {
+			shift(ops, first, 0, key)
+		} else {
+			shift(ops, base, 0, key)
+		}
+		for k := range ops {
+			ops[k].Group = groups
+		}
 	}
 	u.Actors = actors(r.outer.Actor, u.Ops)
 	at := time.Since(r.begin)
@@ -446,13 +641,23 @@ func (r *run) reply(i int) {
 	w.exchange.Reply(w.out, &p.Answer)
 	switch size := len(p.Body); {
 	case size > r.limit:
-		r.fail(i, record.Errorf(record.TooLarge, "", "the answer has %d bytes, more than %d; see now.batch.max_output", size, r.limit))
+		r.fail(i, record.Errorf(record.TooLarge, "", "the answer has %d bytes, more than %d; see %s.max_output", size, r.limit, r.name()))
 		return
-	case r.total+size > r.Config.MaxTotal:
-		r.fail(i, record.Errorf(record.TooLarge, "", "the answers of the batch have more than %d bytes; see now.batch.max_total", r.Config.MaxTotal))
+	case r.total+size > r.Config.MaxTotal && !(r.opt.Answered != nil && w.wrote()):
+		r.fail(i, record.Errorf(record.TooLarge, "", "the answers of the batch have more than %d bytes; see %s.max_total", r.Config.MaxTotal, r.name()))
 		return
 	}
 	r.answered(i)
+}
+
+// wrote reports whether the item's exchange is one that writes.
+func (w *work) wrote() bool {
+	for k := range w.exchange.Ops {
+		if w.exchange.Ops[k].Verb.Writes() {
+			return true
+		}
+	}
+	return false
 }
 
 // refuse answers item i with a fault that the join found itself.
@@ -484,19 +689,64 @@ func (r *run) answered(i int) {
 	p.failed = p.Answer.Status >= 400
 	p.Header = append(p.Header, r.work[i].header...)
 	r.total += len(p.Body)
+	clear(r.work[i].out) // nobody needs the rows any more
 	r.work[i] = work{}
+	r.pass(i)
 }
 
-func (r *run) unserviced(i int) {
-	r.parts[i].Unserviced = true
+// unserviced leaves item i undone because of err, nil if its time was over.
+func (r *run) unserviced(i int, err *record.Error) {
+	p := &r.parts[i]
+	p.Unserviced = true
+	if r.opt.Answered != nil {
+		if err == nil {
+			err = record.Errorf(record.Timeout, "", "not begun within the %v allowed for a batch; see %s.time", r.Config.Time, r.name())
+		}
+		r.fail(i, err)
+		return
+	}
 	r.work[i] = work{}
+	r.pass(i)
+}
+
+// pass notes that item i is done with.
+func (r *run) pass(i int) {
+	if r.opt.Answered == nil && !r.opt.StopOnError {
+		return
+	}
+	if r.done == nil {
+		r.done = make([]bool, len(r.items))
+	}
+	r.done[i] = true
+	r.held++
+	r.advance()
+}
+
+// advance hands over the answers whose turn it is.
+func (r *run) advance() {
+	for r.next < len(r.done) && r.done[r.next] && !r.stopped && !r.paused {
+		p := &r.parts[r.next]
+		if r.opt.Answered != nil {
+			r.opt.Answered(r.next, p)
+			p.Body = nil
+		}
+		r.next++
+		r.held--
+		g := r.items[r.next-1].Group
+		last := r.next == len(r.items) || g == 0 || r.items[r.next].Group != g
+		r.stopped = r.opt.StopOnError && last && p.failed
+	}
+	if r.held == 0 && r.opt.Answered != nil {
+		r.arena.rewind()
+	}
 }
 
 // openHeaders are the item headers that decoders see. Everything else, known or not, is dropped.
 var openHeaders = []string{
 	"Accept", "Content-Type", "Accept-Language", "Content-Language", "If-Match", "If-None-Match", "Prefer", "Idempotency-Key",
 	"X-HTTP-Method-Override", "X-No-Response-Body", "X-WantSessionDebugMessages",
-	"OData-Version", "OData-MaxVersion", "DataServiceVersion", "MaxDataServiceVersion",
+	"OData-Version", "OData-MaxVersion", "DataServiceVersion", "MaxDataServiceVersion", "X-HTTP-Method",
+	"Repeatability-Request-ID", "Repeatability-First-Sent",
 }
 
 // sealedHeader reports whether name carries identity, forwarding or framing, which no setting lets an item choose.
@@ -553,6 +803,9 @@ func (a *arena) room() []byte {
 	}
 	return a.piece[len(a.piece):]
 }
+
+// rewind makes the piece at hand free again, when nobody needs any answer in it.
+func (a *arena) rewind() { a.piece = a.piece[:0] }
 
 // keep makes body permanent. One that has outgrown its room lives in memory of its own already.
 func (a *arena) keep(body []byte) []byte {

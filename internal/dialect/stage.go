@@ -14,16 +14,38 @@ func (r *run) stages() [][]int {
 	linked := false
 	for i := range r.items {
 		all[i] = i
-		linked = linked || len(r.items[i].Depends) > 0 || strings.Contains(r.items[i].URL, "${")
+		linked = linked || len(r.items[i].Depends) > 0 || len(r.items[i].After) > 0 || r.opt.Decode == nil && strings.Contains(r.items[i].URL, "${")
 	}
 	if !linked {
 		return [][]int{all}
 	}
-	r.link()
-	r.breakCycles()
+	var level []int
+	if r.opt.Decode == nil {
+		r.link()
+		r.breakCycles()
+		level = r.levels()
+	} else {
+		level = r.levelsAfter()
+	}
+	if r.opt.Ordered {
+		for i := 1; i < len(level); i++ {
+			level[i] = max(level[i], level[i-1])
+		}
+	}
+	stages := make([][]int, slices.Max(level)+1)
+	for i, l := range level {
+		stages[l] = append(stages[l], i)
+	}
+	return stages
+}
 
+// levels says how many items each one depends on in a row. Chains that are too long are cut off with an error.
+func (r *run) levels() []int {
 	level := make([]int, len(r.items))
-	pending := all
+	pending := make([]int, len(r.items))
+	for i := range pending {
+		pending[i] = i
+	}
 	for depth := 0; len(pending) > 0; depth++ {
 		var later []int
 		for _, i := range pending {
@@ -45,16 +67,30 @@ func (r *run) stages() [][]int {
 		}
 		pending = later
 	}
-	if r.opt.Ordered {
-		for i := 1; i < len(level); i++ {
-			level[i] = max(level[i], level[i-1])
+	return level
+}
+
+// levelsAfter is levels for items that name earlier ones by index. A group is on the level of its last member.
+func (r *run) levelsAfter() []int {
+	level := make([]int, len(r.items))
+	r.parents = make([][]int, len(r.items))
+	for n := 0; n < len(r.items); {
+		first, l := n, 0
+		for {
+			for _, p := range r.items[n].After {
+				l = max(l, level[p]+1)
+			}
+			r.parents[n] = r.items[n].After
+			n++
+			if g := r.items[first].Group; g == 0 || n == len(r.items) || r.items[n].Group != g {
+				break
+			}
+		}
+		for i := first; i < n; i++ {
+			level[i] = l
 		}
 	}
-	stages := make([][]int, slices.Max(level)+1)
-	for i, l := range level {
-		stages[l] = append(stages[l], i)
-	}
-	return stages
+	return level
 }
 
 // spoil gives item i an error; it then depends on nothing.

@@ -91,20 +91,22 @@ func (d *Dialect) Decode(snap *catalog.Snapshot, c *dialect.Call) (*dialect.Exch
 // begin finds version, service and format of a call.
 func (d *Dialect) begin(snap *catalog.Snapshot, c *dialect.Call) (*request, error) {
 	q := &request{d: d, snap: snap, call: c, method: methodOf(c)}
-	var err error
-	if err = q.locate(); err != nil {
+	if err := q.locate(); err != nil {
 		return nil, err
 	}
-	if n := len(c.RawQuery); n > d.opt.MaxQuery {
-		return nil, record.Errorf(record.TooLarge, "", "the query has %d bytes, more than %d; see odata.max_query", n, d.opt.MaxQuery)
+	return q, q.options()
+}
+
+// options reads the query string and finds the format.
+func (q *request) options() (err error) {
+	if n := len(q.call.RawQuery); n > q.d.opt.MaxQuery {
+		return record.Errorf(record.TooLarge, "", "the query has %d bytes, more than %d; see odata.max_query", n, q.d.opt.MaxQuery)
 	}
-	if q.query, err = parseParams(c.RawQuery); err != nil {
-		return nil, err
+	if q.query, err = parseParams(q.call.RawQuery); err != nil {
+		return err
 	}
-	if q.format, err = q.negotiate(); err != nil {
-		return nil, err
-	}
-	return q, nil
+	q.format, err = q.negotiate()
+	return err
 }
 
 // decode makes the exchange of a call whose service is known.

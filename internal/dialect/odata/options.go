@@ -3,6 +3,7 @@ package odata
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Options are the settings of the dialect.
@@ -24,6 +25,41 @@ type Options struct {
 	//
 	// Defaults to 20.
 	MaxDepth int `yaml:"max_depth"`
+	// Batch bounds $batch.
+	Batch BatchOptions `yaml:"batch"`
+}
+
+// BatchOptions bound what a $batch may ask for. One that passes a bound of its size is refused as a whole, before anything is executed.
+type BatchOptions struct {
+	// MaxParts is how many operations a batch may hold, those of changesets included.
+	//
+	// Defaults to 10,000.
+	MaxParts int `yaml:"max_parts"`
+	// MaxBody is how many bytes the body of a batch may have; limits.body bounds it as well.
+	//
+	// Defaults to 64 MiB.
+	MaxBody int `yaml:"max_body"`
+	// MaxHeader is how many bytes the request line and headers of one part may have.
+	//
+	// Defaults to 128 KiB.
+	MaxHeader int `yaml:"max_header"`
+	// MaxAnswer is how many bytes all answers of a batch may have together; reads whose answers come beyond it are answered with an error.
+	//
+	// Defaults to 256 MiB.
+	MaxAnswer int `yaml:"max_answer"`
+	// Time is how long a batch may run. What has not begun by then is answered with an error.
+	//
+	// Defaults to 2m.
+	Time time.Duration `yaml:"time"`
+	// Parallel bounds the reads of a batch that are under way at once; gate.serial_batch makes it 1.
+	//
+	// Defaults to 64.
+	Parallel int `yaml:"parallel"`
+
+	// Boundary draws what separates the parts of an answer; it must not occur in any body.
+	//
+	// Defaults to 128 random bits.
+	Boundary func() string `yaml:"-"`
 }
 
 // Defaults fills what is zero with its default.
@@ -36,6 +72,25 @@ func (o *Options) Defaults() {
 	}
 	if o.MaxDepth == 0 {
 		o.MaxDepth = 20
+	}
+	o.Batch.defaults()
+}
+
+func (o *BatchOptions) defaults() {
+	def(&o.MaxParts, 10_000)
+	def(&o.MaxBody, 64<<20)
+	def(&o.MaxHeader, 128<<10)
+	def(&o.MaxAnswer, 256<<20)
+	def(&o.Time, 2*time.Minute)
+	def(&o.Parallel, 64)
+	if o.Boundary == nil {
+		o.Boundary = randomBoundary
+	}
+}
+
+func def[T int | time.Duration](v *T, d T) {
+	if *v == 0 {
+		*v = d
 	}
 }
 
@@ -51,5 +106,13 @@ func (o *Options) Validate() error {
 	check("page_size", o.PageSize, 0)
 	check("max_entities", o.MaxEntities, 1)
 	check("max_depth", o.MaxDepth, 1)
+	check("batch.max_parts", o.Batch.MaxParts, 1)
+	check("batch.max_body", o.Batch.MaxBody, 1)
+	check("batch.max_header", o.Batch.MaxHeader, 256)
+	check("batch.max_answer", o.Batch.MaxAnswer, 1)
+	check("batch.parallel", o.Batch.Parallel, 1)
+	if o.Batch.Time < time.Millisecond {
+		faults = append(faults, fmt.Errorf("odata.batch.time: %v is less than 1ms", o.Batch.Time))
+	}
 	return errors.Join(faults...)
 }
