@@ -7,7 +7,7 @@ FUZZTIME ?= 10s
 TESTFLAGS ?= $(if $(CI),-count=1)
 
 # Where goroutines share state: these packages are tested once more under the race detector.
-RACE := gate engine server telemetry auth
+RACE := gate engine server telemetry auth remote
 RACE_DIRS := $(wildcard $(addprefix internal/,$(RACE)))
 RACE_PACKAGES := $(patsubst %,./%/...,$(RACE_DIRS))
 

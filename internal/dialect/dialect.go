@@ -19,6 +19,10 @@ import (
 // it that do not fit. It is the cause of a [record.Error].
 var ErrBody = errors.New("body cannot be read")
 
+// ErrStale is the cause of an Unavailable that an [Executor] answers a whole unit with: other definitions than those that it was
+// decoded with are in force where it was to run. Nothing of it was run; decoded again, with the snapshot in force by then, it may be.
+var ErrStale = errors.New("other definitions are in force")
+
 // Call is one request as a dialect sees it: alone on its connection, or one part of a batch.
 type Call struct {
 	Method   string

@@ -16,6 +16,7 @@ import (
 	"weir/internal/engine"
 	"weir/internal/engine/enginetest"
 	"weir/internal/record"
+	"weir/internal/remote/remotetest"
 	"weir/internal/store"
 	"weir/internal/store/postgres"
 	"weir/internal/store/sqlite"
@@ -89,24 +90,30 @@ func newBench(t testing.TB, s store.Store, opt engine.Options) *bench {
 	return b
 }
 
-// each runs f on every store, directly and through the loopback.
+// each runs f on every store: directly, through the loopback, and from behind a socket as a hub does.
 func each(t *testing.T, opt engine.Options, f func(t *testing.T, b *bench)) {
 	for name, open := range openers(t) {
-		ways := []string{"direct", "loopback"}
+		ways := []string{"direct", "loopback", "socket"}
 		if name == "postgres" {
-			ways = ways[1:] // a database of its own takes a second to make
+			ways = ways[2:] // a database of its own takes a second to make
 		}
 		for _, way := range ways {
 			t.Run(name+"/"+way, func(t *testing.T) {
 				b := newBench(t, open(t), opt)
-				if way == "loopback" {
+				switch way {
+				case "loopback":
 					b.x = engine.Loopback(b.e)
+				case "socket":
+					b.split()
 				}
 				f(t, b)
 			})
 		}
 	}
 }
+
+// split puts the engine behind a socket.
+func (b *bench) split() { b.x, b.snap = remotetest.Split(b.t, b.e, b.snap) }
 
 func id(n int) string { return fmt.Sprintf("%032x", n) }
 

@@ -29,7 +29,7 @@ func TestLaw_FusionIsUnobservable(t *testing.T) {
 	for name, open := range openers(t) {
 		t.Run(name, func(t *testing.T) {
 			fused := newBench(t, open(t), engine.Options{Coalesce: &off, Splits: 3}) // few splits, so that running one by one after them happens too
-			fused.x = engine.Loopback(fused.e)
+			fused.split()
 			apart := newBench(t, open(t), engine.Options{Coalesce: &off, Fuse: &off})
 			seen := counts{}
 			rapid.Check(t, func(rt *rapid.T) {

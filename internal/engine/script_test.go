@@ -23,8 +23,8 @@ import (
 //
 // An op is a verb, a table, a key (get, update, delete), assignments field=value and clauses: match=f, group=n, as=name,
 // token=t, if=op (succeeded), unless=op, has=field:value, return=f,g. A key or value 7 of a reference or sys_id is short
-// for 32 digits; $2.f is a field of the outcome of op 2. Each script runs fused and one by one, on all stores, through the
-// loopback.
+// for 32 digits; $2.f is a field of the outcome of op 2. Each script runs fused and one by one, on all stores, through a
+// socket.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/scripts/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -35,7 +35,7 @@ func TestScripts(t *testing.T) {
 			for name, open := range openers(t) {
 				t.Run(name, func(t *testing.T) {
 					b := newBench(t, open(t), engine.Options{Fuse: &fuse})
-					b.x = engine.Loopback(b.e)
+					b.split()
 					for _, file := range files {
 						t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { b.script(t, file) })
 					}

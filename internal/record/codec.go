@@ -44,13 +44,24 @@ func DecodeOutcomes(b []byte) ([]Outcome, error) {
 
 // Decode reads what Append wrote into what v points to, which must be zero. Nothing of b is kept. The error is an Invalid.
 func Decode(b []byte, v any) error {
+	rest, err := DecodeFirst(b, v)
+	if err == nil && len(rest) > 0 {
+		p := reflect.ValueOf(v).Elem()
+		p.SetZero()
+		err = Errorf(Invalid, "", "not a valid encoding of %s: %d bytes too many", p.Type(), len(rest))
+	}
+	return err
+}
+
+// DecodeFirst is Decode for the beginning of b: it returns what follows.
+func DecodeFirst(b []byte, v any) (rest []byte, err error) {
 	p := reflect.ValueOf(v).Elem()
 	d := &decoder{b: b}
-	if !d.decode(p) || len(d.b) > 0 {
+	if !d.decode(p) {
 		p.SetZero()
-		return Errorf(Invalid, "", "not a valid encoding of %s", p.Type())
+		return nil, Errorf(Invalid, "", "not a valid encoding of %s", p.Type())
 	}
-	return nil
+	return d.b, nil
 }
 
 // AppendRow appends the encoding of the values of a row, without their number.

@@ -20,6 +20,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/dialect"
 	"weir/internal/record"
+	"weir/internal/remote/remotetest"
 	"weir/internal/wire"
 )
 
@@ -112,21 +113,33 @@ type Server struct {
 	Dialect  dialect.Dialect
 }
 
-// EndToEnd runs the files that match glob against servers: newServer is called once for each file and gives one whose
-// records are those of the demo. Requests of a file run in order. Only responses are compared; in them ids that the request
+// EndToEnd runs the files that match glob against servers: newServer is called twice for each file and gives one whose
+// records are those of the demo. The second one is split into hub and backend, with a socket between. Requests of a file run in order. Only responses are compared; in them ids that the request
 // or an earlier file line did not name become ${id1}, ${id2} … in order of appearance, which later requests may use, and
 // times become <time>.
 func EndToEnd(t *testing.T, glob string, newServer func(t *testing.T) Server) {
 	each(t, glob, func(t *testing.T, f *file) {
-		s := newServer(t)
-		ids := &idNames{}
-		for i := range f.calls {
-			c := &f.calls[i]
-			call, _ := c.parse(t, ids.fill(c.request))
-			a := Do(context.Background(), s, call)
-			f.check(t, c, "response", &c.response, ids.hide(call, printAnswer(a)))
+		play(t, f, newServer(t))
+		if !*update {
+			t.Run("split", func(t *testing.T) { play(t, f, Split(t, newServer(t))) })
 		}
 	})
+}
+
+// Split is a server whose executor stands behind a socket, with the definitions as they come over it: what a hub is.
+func Split(t testing.TB, s Server) Server {
+	s.Executor, s.Snapshot = remotetest.Split(t, s.Executor, s.Snapshot)
+	return s
+}
+
+func play(t *testing.T, f *file, s Server) {
+	ids := &idNames{}
+	for i := range f.calls {
+		c := &f.calls[i]
+		call, _ := c.parse(t, ids.fill(c.request))
+		a := Do(context.Background(), s, call)
+		f.check(t, c, "response", &c.response, ids.hide(call, printAnswer(a)))
+	}
 }
 
 // Do answers one call: decode, execute, reply; or the items of a batch.
