@@ -75,7 +75,7 @@ type RuleDef struct {
 	Require []string          `yaml:"require,omitempty"`
 	Set     map[string]string `yaml:"set,omitempty"`
 
-	Check   string `yaml:"check,omitempty"` // the write is refused unless this is true
+	Check   string `yaml:"check,omitempty"`   // the write is refused unless this is true
 	Message string `yaml:"message,omitempty"` // of a failed check, or of a lookup that finds nothing
 	Field   string `yaml:"field,omitempty"`   // the field that they name
 

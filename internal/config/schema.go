@@ -80,6 +80,8 @@ var enums = map[string][]string{
 	"server.Log.level":      {"debug", "info", "warn", "error"},
 	"server.Log.format":     {"text", "json"},
 	"server.Log.requests":   {"all", "slow", "none"},
+
+	"odata.DoorOptions.csrf": {"auto", "on", "off"},
 }
 
 //go:embed descriptions.json

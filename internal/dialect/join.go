@@ -746,7 +746,7 @@ var openHeaders = []string{
 	"Accept", "Content-Type", "Accept-Language", "Content-Language", "If-Match", "If-None-Match", "Prefer", "Idempotency-Key",
 	"X-HTTP-Method-Override", "X-No-Response-Body", "X-WantSessionDebugMessages",
 	"OData-Version", "OData-MaxVersion", "DataServiceVersion", "MaxDataServiceVersion", "X-HTTP-Method",
-	"Repeatability-Request-ID", "Repeatability-First-Sent",
+	"Repeatability-Request-ID", "Repeatability-Client-ID", "Repeatability-First-Sent",
 }
 
 // sealedHeader reports whether name carries identity, forwarding or framing, which no setting lets an item choose.

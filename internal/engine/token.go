@@ -81,7 +81,9 @@ func (w *writer) repeats(ctx context.Context, tasks []*task) ([]*task, error) {
 		case t.op.Token == "" || row == nil:
 			fresh = append(fresh, t)
 		case row[1].S != t.requestHash():
-			w.fail(t, record.Errorf(record.Conflict, "", "this idempotency key was used for another request"))
+			used := record.Errorf(record.Conflict, "", "this idempotency key was used for another request")
+			used.Rule = record.RuleToken
+			w.fail(t, used)
 		default:
 			out, err := decodeStored(row[2].S)
 			if err != nil {

@@ -73,6 +73,9 @@ func (e *Error) Error() string {
 // Unwrap is the private cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// RuleToken is the Rule of a Conflict that says that an idempotency token was used for another request.
+const RuleToken = "token"
+
 // Errorf makes an error of kind k about field ("" for none) with a public text.
 func Errorf(k Kind, field, format string, args ...any) *Error {
 	return &Error{Kind: k, Field: field, Msg: fmt.Sprintf(format, args...)}

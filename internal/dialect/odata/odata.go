@@ -81,6 +81,9 @@ type reference struct {
 
 // Decode reads a call. A batch is no exchange: it goes to Batch.
 func (d *Dialect) Decode(snap *catalog.Snapshot, c *dialect.Call) (*dialect.Exchange, error) {
+	if ex, err := d.fetching(snap, c); ex != nil || err != nil {
+		return ex, err
+	}
 	q, err := d.begin(snap, c)
 	if err != nil {
 		return nil, err
@@ -129,7 +132,11 @@ func (q *request) decode() (*dialect.Exchange, error) {
 		}
 		return q.read(t)
 	case "POST", "PUT", "PATCH", "MERGE", "DELETE":
-		return q.write(t)
+		ex, err := q.write(t)
+		if err != nil {
+			return nil, err
+		}
+		return q.repeatable(ex)
 	}
 	return nil, record.Errorf(record.NotAllowed, "", "the method %.20s does not exist here", q.method)
 }
@@ -188,50 +195,19 @@ func (m *models) service(snap *catalog.Snapshot, name string) (*edm.Service, err
 	return nil, record.Errorf(record.NoPath, "", "No service found for namespace and name %.80q", name)
 }
 
-// locate splits the path into service root and rest and finds the service:
-//
-//	/sap/opu/odata/{namespace}/{SERVICE}[;v=N][;o=ALIAS]/…                 V2
-//	/sap/opu/odata4/{ns}/{group}/default/{ns}/{service}/{version}/…       V4
-//	/odata/v2/{service}/… and /odata/v4/{service}/…
+// locate splits the path into service root and rest and finds the service.
 func (q *request) locate() error {
 	path := q.call.RawPath
 	if path == "" {
 		path = q.call.Path
 	}
-	segments := 0
-	switch {
-	case strings.HasPrefix(path, "/sap/opu/odata/"):
-		q.ver, segments = v2, 5
-	case strings.HasPrefix(path, "/sap/opu/odata4/"):
-		q.ver, segments = v4, 9
-	case strings.HasPrefix(path, "/odata/v2/"):
-		q.ver, segments = v2, 3
-	case strings.HasPrefix(path, "/odata/v4/"):
-		q.ver, segments = v4, 3
-	default:
-		return noPath("")
-	}
-	end := 0
-	for range segments {
-		next := strings.IndexByte(path[end+1:], '/')
-		if next < 0 {
-			end = len(path)
-			break
-		}
-		end += 1 + next
-	}
-	parts := strings.Split(path[1:end], "/")
-	if len(parts) != segments {
+	r, ok := rootOf(path)
+	if !ok {
 		return noPath(path)
 	}
-	q.root, q.rest = path[:end], strings.TrimPrefix(path[end:], "/")
-	name := parts[segments-1]
-	if segments == 9 {
-		name = parts[segments-2]
-	}
-	name, _, _ = strings.Cut(name, ";")
+	q.ver, q.root, q.rest = r.ver, path[:r.end], strings.TrimPrefix(path[r.end:], "/")
 	var err error
-	if q.svc, err = q.d.model.service(q.snap, name); err != nil {
+	if q.svc, err = q.d.model.service(q.snap, r.service); err != nil {
 		return err
 	}
 	for _, role := range q.svc.Def.Roles {

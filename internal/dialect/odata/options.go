@@ -8,6 +8,8 @@ import (
 
 // Options are the settings of the dialect.
 type Options struct {
+	DoorOptions `yaml:",inline"`
+
 	// MaxQuery is how many bytes a query string may have.
 	//
 	// Defaults to 64 KiB.
@@ -64,6 +66,7 @@ type BatchOptions struct {
 
 // Defaults fills what is zero with its default.
 func (o *Options) Defaults() {
+	o.DoorOptions.defaults()
 	if o.MaxQuery == 0 {
 		o.MaxQuery = 64 << 10
 	}
@@ -96,7 +99,7 @@ func def[T int | time.Duration](v *T, d T) {
 
 // Validate returns all faults of the settings, each with its name.
 func (o *Options) Validate() error {
-	var faults []error
+	faults := []error{o.DoorOptions.validate()}
 	check := func(name string, n, least int) {
 		if n < least {
 			faults = append(faults, fmt.Errorf("odata.%s: %d is less than %d", name, n, least))
