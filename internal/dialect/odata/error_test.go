@@ -48,7 +48,7 @@ func TestFaultOf(t *testing.T) {
 	f(notAllowed("PUT", "the set X", "GET", "HEAD"), 405, 405, "PUT is not allowed for the set X")
 }
 
-func failed(t *testing.T, path, accept string, err error) *wire.Answer {
+func answerOf(t *testing.T, path, accept string, err error) *wire.Answer {
 	t.Helper()
 	a := &wire.Answer{Body: []byte("half an answer")}
 	shopDialect().fail(&dialect.Call{
@@ -58,7 +58,7 @@ func failed(t *testing.T, path, accept string, err error) *wire.Answer {
 }
 
 func TestFail_V2JSON(t *testing.T) {
-	a := failed(t, "/sap/opu/odata/IWBEP/GWSAMPLE_BASIC;v=2/ProductSet", "application/json", record.Errorf(record.Invalid, "ToProducts(2)/ProductID", "it is too \"long\""))
+	a := answerOf(t, "/sap/opu/odata/IWBEP/GWSAMPLE_BASIC;v=2/ProductSet", "application/json", record.Errorf(record.Invalid, "ToProducts(2)/ProductID", "it is too \"long\""))
 	want := `{"error":{"code":"/IWBEP/CM_MGW_RT/022","message":{"lang":"en","value":"it is too \"long\""},"innererror":{` +
 		`"application":{"component_id":"WEIR","service_namespace":"/IWBEP/","service_id":"GWSAMPLE_BASIC","service_version":"0002"},` +
 		`"transactionid":"4711","timestamp":"20261130120000.0000000",` +
@@ -74,7 +74,7 @@ func TestFail_V2JSON(t *testing.T) {
 
 func TestFail_V2XML(t *testing.T) {
 	for _, accept := range []string{"", "application/atom+xml", "application/xml", "*/*"} {
-		a := failed(t, "/odata/v2/SHOP/ProductSet", accept, record.Errorf(record.Rejected, "price", "1 < 2 & so on"))
+		a := answerOf(t, "/odata/v2/SHOP/ProductSet", accept, record.Errorf(record.Rejected, "price", "1 < 2 & so on"))
 		if a.Header.Get("Content-Type") != "application/xml;charset=utf-8" {
 			t.Errorf("%s: %v", accept, a.Header)
 		}
@@ -100,7 +100,7 @@ func TestFail_V2XML(t *testing.T) {
 }
 
 func TestFail_V4(t *testing.T) {
-	a := failed(t, "/odata/v4/SHOP/ProductSet", "application/json", record.Errorf(record.Conflict, "ID", "HT-1 exists already"))
+	a := answerOf(t, "/odata/v4/SHOP/ProductSet", "application/json", record.Errorf(record.Conflict, "ID", "HT-1 exists already"))
 	want := `{"error":{"code":"/IWBEP/CM_V4_RUNTIME/409","message":"HT-1 exists already","target":"ID","@Core.ContentID":"id-7","@SAP__common.numericSeverity":4}}`
 	if got := string(a.Body); got != want || a.Status != 409 {
 		t.Errorf("%d %s", a.Status, got)
@@ -111,16 +111,16 @@ func TestFail_V4(t *testing.T) {
 }
 
 func TestFail_HeadersThatTellWhatToDo(t *testing.T) {
-	if a := failed(t, "/odata/v2/SHOP/X", "", notAllowed("PUT", "X", "GET", "HEAD")); a.Header.Get("Allow") != "GET, HEAD" {
+	if a := answerOf(t, "/odata/v2/SHOP/X", "", notAllowed("PUT", "X", "GET", "HEAD")); a.Header.Get("Allow") != "GET, HEAD" {
 		t.Errorf("405: %v", a.Header)
 	}
 	for _, k := range []record.Kind{record.Busy, record.Unavailable, record.Timeout} {
-		if a := failed(t, "/odata/v4/SHOP/X", "", record.Errorf(k, "", "later")); a.Status != 503 || a.Header.Get("Retry-After") == "" {
+		if a := answerOf(t, "/odata/v4/SHOP/X", "", record.Errorf(k, "", "later")); a.Status != 503 || a.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: %d %v", k, a.Status, a.Header)
 		}
 	}
 	// What cannot be written is said in what the caller may understand.
-	if a := failed(t, "/odata/v2/SHOP/X", "text/csv", record.Errorf(record.NotAcceptable, "Accept", "no")); a.Status != 406 || len(a.Body) == 0 {
+	if a := answerOf(t, "/odata/v2/SHOP/X", "text/csv", record.Errorf(record.NotAcceptable, "Accept", "no")); a.Status != 406 || len(a.Body) == 0 {
 		t.Errorf("406: %d %s", a.Status, a.Body)
 	}
 }
