@@ -2,6 +2,7 @@ package odata
 
 import (
 	"strconv"
+	"strings"
 
 	"weir/internal/edm"
 	"weir/internal/wire"
@@ -43,7 +44,7 @@ func metadata4JSON(svc *edm.Service) []byte {
 		m.key("$Reference")
 		m.begin('{')
 		for _, v := range list {
-			m.key(v.uri)
+			m.key(strings.TrimSuffix(v.uri, ".xml") + ".json")
 			m.begin('{')
 			m.key("$Include")
 			m.begin('[')
