@@ -312,7 +312,7 @@ func jsonBody(v jsontext.Value, kind string) ([]byte, error) {
 		return nil, record.Errorf(record.Invalid, "body", "a body of type %.80q is a string", media)
 	}
 	text, err := jsontext.AppendUnquote(nil, v)
-	if err != nil || textualType(media) {
+	if err != nil || isTextMedia(media) {
 		return text, err
 	}
 	plain, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(view(text), "="))
@@ -327,7 +327,7 @@ func isJSON(media string) bool {
 	return media == "application/json" || strings.HasPrefix(media, "application/") && strings.HasSuffix(media, "+json")
 }
 
-func textualType(media string) bool { return len(media) > 5 && strings.EqualFold(media[:5], "text/") }
+func isTextMedia(media string) bool { return len(media) > 5 && strings.EqualFold(media[:5], "text/") }
 
 // fault is the error of a batch that breaks a rule.
 func (r *jsonBatchReader) fault(format string, args ...any) error {
@@ -395,7 +395,7 @@ func (w *jsonWriter) part(a *wire.Answer, id, group string) {
 		switch media, _ := mediaType(a.Header.Get("Content-Type")); {
 		case isJSON(media):
 			w.dst = append(w.dst, a.Body...)
-		case textualType(media):
+		case isTextMedia(media):
 			w.dst = wire.AppendQuote(w.dst, a.Body)
 		default:
 			w.dst = append(w.dst, '"')

@@ -155,12 +155,12 @@ func TestMediaType(t *testing.T) {
 	}
 }
 
-func partText(n int) string {
+func postPart(n int) string {
 	return fmt.Sprintf("--b\nContent-Type: application/http\nContent-Length: 7\n\nPOST S%d HTTP/1.1\nAccept: application/json\nContent-Type: application/json\nContent-Length: 3\n\n{\"n\":%d}\n", n, n)
 }
 
 func TestReadMultipart_Bounds(t *testing.T) {
-	three := []byte(partText(1) + partText(2) + partText(3) + "--b--")
+	three := []byte(postPart(1) + postPart(2) + postPart(3) + "--b--")
 	for name, c := range map[string]struct {
 		turn func(*BatchOptions)
 		body []byte
@@ -189,7 +189,7 @@ func TestReadMultipart_Bounds(t *testing.T) {
 func TestReadMultipart_BodiesAreViews(t *testing.T) {
 	var text bytes.Buffer
 	for n := range 1000 {
-		text.WriteString(partText(n))
+		text.WriteString(postPart(n))
 	}
 	text.WriteString("--b--\n")
 	body := text.Bytes()

@@ -1,6 +1,7 @@
 package odata
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,13 +13,7 @@ import (
 
 // read is the exchange of a GET.
 func (q *request) read(t *target) (*dialect.Exchange, error) {
-	switch t.kind {
-	case serviceTarget:
-		return &dialect.Exchange{Reply: func(_ []record.Outcome, a *wire.Answer) {
-			q.head(a, 200)
-			q.format.service(q, a)
-		}}, nil
-	case metadataTarget, batchTarget, functionTarget:
+	if t.kind == functionTarget {
 		return nil, record.Errorf(record.NotAllowed, "", "the method %.20s does not exist here", q.method)
 	}
 	if t.each {
@@ -28,6 +23,11 @@ func (q *request) read(t *target) (*dialect.Exchange, error) {
 	if err != nil {
 		return nil, err
 	}
+	return q.get(t, qy)
+}
+
+// get is the exchange of a GET whose query is read.
+func (q *request) get(t *target, qy *query) (*dialect.Exchange, error) {
 	r := &reading{request: q, target: t, query: qy, set: t.end()}
 	if err := readable(r.set, qy); err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (q *request) read(t *target) (*dialect.Exchange, error) {
 	if err := r.want(); err != nil {
 		return nil, err
 	}
-	r.spot = spot{set: t.set, key: t.key, many: t.key == nil}
+	r.spot = spot{set: t.set, key: slices.Clone(t.key), many: t.key == nil} // Refs in it belong to the op
 	for i, p := range t.set.Type.Key {
 		if t.key != nil && p.Path != "" {
 			r.spot.known = append(r.spot.known, fact{p, t.key[i]})
@@ -248,31 +248,21 @@ func (r *reading) follow(st *step, values []record.Value) (spot, error) {
 	if len(st.nav.On) == 0 || target.Type.Table == nil {
 		next.nowhere = true // below a transport shell
 	}
-	for _, v := range values {
-		next.nowhere = next.nowhere || v.IsNull()
+	for i, l := range st.nav.On {
+		values[i] = fitting(l.Other, values[i])
+		next.nowhere = next.nowhere || values[i].IsNull()
 	}
 	if next.nowhere {
 		return next, nil
 	}
 	key := target.Type.Key
 	if st.key != nil {
-		next.key = st.key
+		next.key = slices.Clone(st.key)
 		for i, p := range key {
 			next.known = append(next.known, fact{p, st.key[i]})
 		}
-	} else if !st.nav.Many && len(key) == len(st.nav.On) {
-		next.key = make([]record.Value, len(key))
-		for i, p := range key {
-			for k, l := range st.nav.On {
-				if l.Other == p {
-					next.key[i] = values[k]
-				}
-			}
-			if next.key[i].IsNull() {
-				next.key = nil // it leads to other properties than the key
-				break
-			}
-		}
+	} else if !st.nav.Many {
+		next.key = keyOf(st.nav, values)
 	}
 	for i, l := range st.nav.On {
 		f := fact{l.Other, values[i]}
@@ -290,6 +280,39 @@ func (r *reading) follow(st *step, values []record.Value) (spot, error) {
 		}
 	}
 	return next, nil
+}
+
+// keyOf is the key of the entity that a navigation property with these values leads to, nil if it compares other properties.
+func keyOf(nav *edm.Nav, values []record.Value) []record.Value {
+	props := nav.Target.Type.Key
+	if len(props) != len(nav.On) {
+		return nil
+	}
+	key := make([]record.Value, len(props))
+	for i, p := range props {
+		for k, l := range nav.On {
+			if l.Other == p {
+				key[i] = values[k]
+			}
+		}
+		if key[i].IsNull() {
+			return nil
+		}
+	}
+	return key
+}
+
+// fitting is a value in the form of a property that it is to be compared with: a reference is text whatever the key it refers to is. A
+// text that cannot be such a value is null, and refers to nothing.
+func fitting(p *edm.Property, v record.Value) record.Value {
+	if p.Field == nil || v.Form != record.Text || p.Field.Type.Textual() {
+		return v
+	}
+	v, err := record.Parse(p.Field.Type, v.S)
+	if err != nil {
+		return record.Value{}
+	}
+	return v
 }
 
 // want works out what is read of the end of the path.
@@ -314,7 +337,7 @@ func (r *reading) want() error {
 		return nil
 	}
 	r.order = qy.sort
-	size, preferred := r.pageSize(r.set)
+	size, asked := r.pageSize(r.set)
 	if qy.token == "" && (size == 0 || qy.top >= 0 && qy.top <= size) || r.set.Type.Table == nil {
 		return nil
 	}
@@ -324,7 +347,7 @@ func (r *reading) want() error {
 		for _, s := range r.order {
 			r.page.cols = append(r.page.cols, r.shape.column(s.Path))
 		}
-		r.pref = preferred
+		r.pref = asked
 		if qy.top >= 0 {
 			r.top = qy.top - size
 		}
@@ -561,9 +584,6 @@ func (r *reading) nothing() (*dialect.Exchange, error) {
 		}
 	}}, nil
 }
-
-// fail writes an error in mid-reply.
-func (r *reading) fail(a *wire.Answer, err error) { r.d.Fail(r.call, err, a) }
 
 // reply answers.
 func (r *reading) reply(out []record.Outcome, a *wire.Answer) {
