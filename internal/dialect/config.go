@@ -10,7 +10,7 @@ import (
 type BatchConfig struct {
 	// MaxItems is how many items one batch may hold; a larger one is refused as a whole.
 	//
-	// Defaults to 10,000, the ops that the engine takes at once (engine.max_ops).
+	// Defaults to 10,000.
 	MaxItems int `yaml:"max_items"`
 	// MaxInput is how many bytes the decoded body of one item may have; the items after one that is larger stay unserviced.
 	//

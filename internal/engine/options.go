@@ -15,9 +15,10 @@ type Options struct {
 	//
 	// Defaults to 8.
 	Parallel int `yaml:"parallel"`
-	// MaxOps bounds the ops of one unit; a larger one is refused with TooLarge.
+	// MaxOps bounds the ops of one unit; a larger one is refused with TooLarge. One call may make several ops, a deep insert one for each
+	// record, so it is more than a batch may hold items.
 	//
-	// Defaults to 10000.
+	// Defaults to 100000.
 	MaxOps int `yaml:"max_ops"`
 	// MaxResult bounds the bytes that the results of one unit may hold in memory; a streamed list is not bounded.
 	//
@@ -80,7 +81,7 @@ type Options struct {
 // Defaults fills what is not set.
 func (o *Options) Defaults() {
 	def(&o.Parallel, 8)
-	def(&o.MaxOps, 10000)
+	def(&o.MaxOps, 100_000)
 	def(&o.MaxResult, 64<<20)
 	def(&o.CoalesceMax, 256)
 	def(&o.CoalesceWait, 500*time.Millisecond)
