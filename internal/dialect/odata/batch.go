@@ -345,27 +345,19 @@ func (b *batch) records(parts []dialect.Part) []dialect.ItemRecord {
 	return list
 }
 
-// preferred is the value of a preference of the Prefer headers, with or without the prefix odata.; one without a value is "true".
+// preferred is the value of a preference of a call, with or without the prefix odata.; one without a value is "true".
 func preferred(h wire.Header, name string) (value string, ok bool) {
 	for i := range h {
 		if !strings.EqualFold(h[i].Name, "Prefer") {
 			continue
 		}
-		for list := h[i].Value; list != ""; {
-			var p string
-			p, list, _ = strings.Cut(list, ",")
-			p, _, _ = strings.Cut(p, ";")
-			n, v, given := strings.Cut(p, "=")
-			if n = strings.TrimSpace(n); len(n) > 6 && strings.EqualFold(n[:6], "odata.") {
-				n = n[6:]
-			}
-			if !strings.EqualFold(n, name) {
-				continue
-			}
-			if !given {
+		for _, n := range []string{name, "odata." + name} {
+			switch v, ok := preference(h[i].Value, n); {
+			case ok && v == "":
 				return "true", true
+			case ok:
+				return strings.ToLower(v), true
 			}
-			return strings.ToLower(strings.Trim(strings.TrimSpace(v), `"`)), true
 		}
 	}
 	return "", false
