@@ -230,7 +230,7 @@ func (c *condition) value(b *batch, parts []dialect.Part) (jsontext.Value, error
 	}
 	switch c.op {
 	case condSucceeded:
-		return truth(!failed(&parts[c.item])), nil
+		return truth(!unsuccessful(&parts[c.item])), nil
 	case condBody:
 		body := parts[c.item].Body
 		if body == nil {

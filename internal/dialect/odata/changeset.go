@@ -243,11 +243,11 @@ func (b *batch) allowed(i int, parts []dialect.Part) error {
 		return err
 	}
 	for _, p := range it.After {
-		if failed(&parts[p]) {
+		if unsuccessful(&parts[p]) {
 			return record.Errorf(record.Dependency, b.env.items[p].ID, "not run, since request %.80q, which it depends on, failed", b.env.items[p].ID)
 		}
 	}
 	return nil
 }
 
-func failed(p *dialect.Part) bool { return p.Undone || p.Unserviced || p.Answer.Status >= 300 }
+func unsuccessful(p *dialect.Part) bool { return p.Undone || p.Unserviced || p.Answer.Status >= 300 }
