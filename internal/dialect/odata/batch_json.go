@@ -332,7 +332,7 @@ func textualType(media string) bool { return len(media) > 5 && strings.EqualFold
 // fault is the error of a batch that breaks a rule.
 func (r *jsonBatchReader) fault(format string, args ...any) error {
 	e := record.Errorf(record.Invalid, "", format, args...)
-	e.Msg = "The batch request cannot be read: request " + strconv.Itoa(len(r.env.items)+1) + ", byte " + strconv.FormatInt(r.dec.InputOffset(), 10) + ": " + e.Msg
+	e.Msg = "request " + strconv.Itoa(len(r.env.items)+1) + ", byte " + strconv.FormatInt(r.dec.InputOffset(), 10) + ": " + e.Msg
 	return e.Because(dialect.ErrBody)
 }
 

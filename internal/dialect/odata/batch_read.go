@@ -364,7 +364,7 @@ func (r *multipartReader) fault(at []byte, format string, args ...any) error {
 		}
 	}
 	e := record.Errorf(record.Invalid, "", format, args...)
-	e.Msg = "The batch request cannot be read: " + where + ", byte " + strconv.Itoa(cap(r.body)-cap(at)) + ": " + e.Msg
+	e.Msg = where + ", byte " + strconv.Itoa(cap(r.body)-cap(at)) + ": " + e.Msg
 	return e.Because(dialect.ErrBody)
 }
 
