@@ -213,12 +213,12 @@ func (r *jsonBatchReader) add(in *jsonRequest, first int) error {
 	}
 	r.byID[in.id] = i
 	if in.cond != "" {
-		cond, err := parseCondition(in.cond)
+		cond, err := parseIf(in.cond)
 		if err != nil {
 			it.Err = err
 		} else {
 			if r.env.conditions == nil {
-				r.env.conditions = map[int]*condition{}
+				r.env.conditions = map[int]*ifExpr{}
 			}
 			r.env.conditions[i] = cond
 			r.env.looks = r.env.looks || cond.looks()

@@ -22,7 +22,7 @@ type envelope struct {
 	json  bool // the body is JSON
 
 	refers     bool               // some header refers to the ETag of an earlier answer
-	conditions map[int]*condition // by item, of a JSON batch
+	conditions map[int]*ifExpr // by item, of a JSON batch
 	looks      bool               // some of them looks into the bodies of answers
 }
 
