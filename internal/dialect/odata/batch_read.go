@@ -21,9 +21,9 @@ type envelope struct {
 	parts []envelopePart
 	json  bool // the body is JSON
 
-	refers     bool               // some header refers to the ETag of an earlier answer
+	refers     bool            // some header refers to the ETag of an earlier answer
 	conditions map[int]*ifExpr // by item, of a JSON batch
-	looks      bool               // some of them looks into the bodies of answers
+	looks      bool            // some of them looks into the bodies of answers
 }
 
 // envelopePart is one part of the outer level: one operation, or a changeset of any number.
