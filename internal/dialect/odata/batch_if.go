@@ -11,21 +11,21 @@ import (
 	"weir/internal/record"
 )
 
-// condition is the member if of a request of a JSON batch: a boolean expression over earlier answers (OData JSON format 4.01, section
+// ifExpr is the member if of a request of a JSON batch: a boolean expression over earlier answers (OData JSON format 4.01, section
 // 19.1). It has and, or, not, eq, ne and brackets; literals; $id/$succeeded; and $id/Path for a value of an answer's body.
-type condition struct {
-	op   conditionOp
-	args []*condition
+type ifExpr struct {
+	op   ifOp
+	args []*ifExpr
 	id   string         // of the request whose answer is looked at, or of its group
 	item int            // that request, or the last one of the group
 	path []string       // into its body
 	lit  jsontext.Value // a literal
 }
 
-type conditionOp uint8
+type ifOp uint8
 
 const (
-	condLiteral conditionOp = iota
+	condLiteral ifOp = iota
 	condSucceeded
 	condBody
 	condNot
@@ -35,15 +35,15 @@ const (
 	condNe
 )
 
-// maxCondition bounds the text of a condition, and so its depth.
-const maxCondition = 4096
+// maxIf bounds the text of a condition, and so its depth.
+const maxIf = 4096
 
-// parseCondition reads a condition. The error is an Invalid.
-func parseCondition(s string) (*condition, error) {
-	if len(s) > maxCondition {
-		return nil, record.Errorf(record.TooLarge, "if", "the condition has more than %d bytes", maxCondition)
+// parseIf reads a condition. The error is an Invalid.
+func parseIf(s string) (*ifExpr, error) {
+	if len(s) > maxIf {
+		return nil, record.Errorf(record.TooLarge, "if", "the condition has more than %d bytes", maxIf)
 	}
-	p := &conditionParser{rest: s}
+	p := &ifParser{rest: s}
 	c := p.or()
 	if p.blanks(); p.err == nil && p.rest != "" {
 		p.fail()
@@ -51,22 +51,22 @@ func parseCondition(s string) (*condition, error) {
 	return c, p.err
 }
 
-type conditionParser struct {
+type ifParser struct {
 	rest string
 	err  error
 }
 
-func (p *conditionParser) blanks() { p.rest = strings.TrimLeft(p.rest, " \t") }
+func (p *ifParser) blanks() { p.rest = strings.TrimLeft(p.rest, " \t") }
 
-func (p *conditionParser) fail() *condition {
+func (p *ifParser) fail() *ifExpr {
 	if p.err == nil {
 		p.err = record.Errorf(record.Invalid, "if", "the condition cannot be read at %.80q", p.rest)
 	}
-	return &condition{}
+	return &ifExpr{}
 }
 
 // word takes a word if it comes next.
-func (p *conditionParser) word(w string) bool {
+func (p *ifParser) word(w string) bool {
 	p.blanks()
 	rest, ok := strings.CutPrefix(p.rest, w)
 	if !ok || rest != "" && !strings.ContainsRune(" \t()", rune(rest[0])) {
@@ -76,37 +76,37 @@ func (p *conditionParser) word(w string) bool {
 	return true
 }
 
-func (p *conditionParser) or() *condition {
+func (p *ifParser) or() *ifExpr {
 	c := p.and()
 	for p.err == nil && p.word("or") {
-		c = &condition{op: condOr, args: []*condition{c, p.and()}}
+		c = &ifExpr{op: condOr, args: []*ifExpr{c, p.and()}}
 	}
 	return c
 }
 
-func (p *conditionParser) and() *condition {
+func (p *ifParser) and() *ifExpr {
 	c := p.compare()
 	for p.err == nil && p.word("and") {
-		c = &condition{op: condAnd, args: []*condition{c, p.compare()}}
+		c = &ifExpr{op: condAnd, args: []*ifExpr{c, p.compare()}}
 	}
 	return c
 }
 
-func (p *conditionParser) compare() *condition {
+func (p *ifParser) compare() *ifExpr {
 	c := p.unary()
 	switch {
 	case p.err != nil:
 	case p.word("eq"):
-		c = &condition{op: condEq, args: []*condition{c, p.unary()}}
+		c = &ifExpr{op: condEq, args: []*ifExpr{c, p.unary()}}
 	case p.word("ne"):
-		c = &condition{op: condNe, args: []*condition{c, p.unary()}}
+		c = &ifExpr{op: condNe, args: []*ifExpr{c, p.unary()}}
 	}
 	return c
 }
 
-func (p *conditionParser) unary() *condition {
+func (p *ifParser) unary() *ifExpr {
 	if p.word("not") {
-		return &condition{op: condNot, args: []*condition{p.unary()}}
+		return &ifExpr{op: condNot, args: []*ifExpr{p.unary()}}
 	}
 	p.blanks()
 	if strings.HasPrefix(p.rest, "(") {
@@ -121,7 +121,7 @@ func (p *conditionParser) unary() *condition {
 	return p.primary()
 }
 
-func (p *conditionParser) primary() *condition {
+func (p *ifParser) primary() *ifExpr {
 	if strings.HasPrefix(p.rest, "'") {
 		var text strings.Builder
 		for rest := p.rest[1:]; ; {
@@ -136,7 +136,7 @@ func (p *conditionParser) primary() *condition {
 				if err != nil {
 					return p.fail()
 				}
-				return &condition{lit: v}
+				return &ifExpr{lit: v}
 			}
 			text.WriteByte('\'')
 			rest = rest[1:]
@@ -151,20 +151,20 @@ func (p *conditionParser) primary() *condition {
 		p.rest = p.rest[end:]
 		path := strings.Split(token[1:], "/")
 		if len(path) == 2 && path[1] == "$succeeded" {
-			return &condition{op: condSucceeded, id: path[0]}
+			return &ifExpr{op: condSucceeded, id: path[0]}
 		}
-		return &condition{op: condBody, id: path[0], path: path[1:]}
+		return &ifExpr{op: condBody, id: path[0], path: path[1:]}
 	}
 	v := jsontext.Value(token)
 	if v.Canonicalize() != nil || v.Kind() == '"' || v.Kind() == '{' || v.Kind() == '[' {
 		return p.fail()
 	}
 	p.rest = p.rest[end:]
-	return &condition{lit: v}
+	return &ifExpr{lit: v}
 }
 
 // each calls f for the condition and all below it.
-func (c *condition) each(f func(c *condition)) {
+func (c *ifExpr) each(f func(c *ifExpr)) {
 	f(c)
 	for _, a := range c.args {
 		a.each(f)
@@ -172,16 +172,16 @@ func (c *condition) each(f func(c *condition)) {
 }
 
 // looks reports whether bodies of answers are needed.
-func (c *condition) looks() bool {
+func (c *ifExpr) looks() bool {
 	looks := false
-	c.each(func(c *condition) { looks = looks || c.op == condBody })
+	c.each(func(c *ifExpr) { looks = looks || c.op == condBody })
 	return looks
 }
 
 // bind finds the requests that are looked at, which must be among those that the item depends on.
-func (c *condition) bind(r *jsonBatchReader, it *dialect.Item) error {
+func (c *ifExpr) bind(r *jsonBatchReader, it *dialect.Item) error {
 	var err error
-	c.each(func(c *condition) {
+	c.each(func(c *ifExpr) {
 		if c.op != condSucceeded && c.op != condBody {
 			return
 		}
@@ -198,7 +198,7 @@ func (c *condition) bind(r *jsonBatchReader, it *dialect.Item) error {
 }
 
 // holds reports whether the condition holds, given the answers so far.
-func (c *condition) holds(b *batch, parts []dialect.Part) (bool, error) {
+func (c *ifExpr) holds(b *batch, parts []dialect.Part) (bool, error) {
 	v, err := c.value(b, parts)
 	if err != nil {
 		return false, err
@@ -216,7 +216,7 @@ func truth(v bool) jsontext.Value {
 	return jsontext.Value("false")
 }
 
-func (c *condition) value(b *batch, parts []dialect.Part) (jsontext.Value, error) {
+func (c *ifExpr) value(b *batch, parts []dialect.Part) (jsontext.Value, error) {
 	var args [2]jsontext.Value
 	for k, a := range c.args {
 		v, err := a.value(b, parts)

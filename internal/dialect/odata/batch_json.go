@@ -213,12 +213,12 @@ func (r *jsonBatchReader) add(in *jsonRequest, first int) error {
 	}
 	r.byID[in.id] = i
 	if in.cond != "" {
-		cond, err := parseCondition(in.cond)
+		cond, err := parseIf(in.cond)
 		if err != nil {
 			it.Err = err
 		} else {
 			if r.env.conditions == nil {
-				r.env.conditions = map[int]*condition{}
+				r.env.conditions = map[int]*ifExpr{}
 			}
 			r.env.conditions[i] = cond
 			r.env.looks = r.env.looks || cond.looks()
@@ -332,7 +332,7 @@ func isTextMedia(media string) bool { return len(media) > 5 && strings.EqualFold
 // fault is the error of a batch that breaks a rule.
 func (r *jsonBatchReader) fault(format string, args ...any) error {
 	e := record.Errorf(record.Invalid, "", format, args...)
-	e.Msg = "The batch request cannot be read: request " + strconv.Itoa(len(r.env.items)+1) + ", byte " + strconv.FormatInt(r.dec.InputOffset(), 10) + ": " + e.Msg
+	e.Msg = "request " + strconv.Itoa(len(r.env.items)+1) + ", byte " + strconv.FormatInt(r.dec.InputOffset(), 10) + ": " + e.Msg
 	return e.Because(dialect.ErrBody)
 }
 

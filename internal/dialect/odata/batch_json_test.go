@@ -106,7 +106,7 @@ func TestCondition(t *testing.T) {
 		{"$2/$succeeded", "if: $2 is not among the requests that dependsOn names"},
 	} {
 		got := func() string {
-			cond, err := parseCondition(c.text)
+			cond, err := parseIf(c.text)
 			if err == nil {
 				err = cond.bind(r, &dialect.Item{After: []int{0, 1, 2}})
 			}

@@ -21,9 +21,9 @@ type envelope struct {
 	parts []envelopePart
 	json  bool // the body is JSON
 
-	refers     bool               // some header refers to the ETag of an earlier answer
-	conditions map[int]*condition // by item, of a JSON batch
-	looks      bool               // some of them looks into the bodies of answers
+	refers     bool            // some header refers to the ETag of an earlier answer
+	conditions map[int]*ifExpr // by item, of a JSON batch
+	looks      bool            // some of them looks into the bodies of answers
 }
 
 // envelopePart is one part of the outer level: one operation, or a changeset of any number.
@@ -364,7 +364,7 @@ func (r *multipartReader) fault(at []byte, format string, args ...any) error {
 		}
 	}
 	e := record.Errorf(record.Invalid, "", format, args...)
-	e.Msg = "The batch request cannot be read: " + where + ", byte " + strconv.Itoa(cap(r.body)-cap(at)) + ": " + e.Msg
+	e.Msg = where + ", byte " + strconv.Itoa(cap(r.body)-cap(at)) + ": " + e.Msg
 	return e.Because(dialect.ErrBody)
 }
 

@@ -120,7 +120,7 @@ func (q *request) decode() (*dialect.Exchange, error) {
 	}
 	q.target = t
 	if t.kind == batchTarget {
-		return nil, record.Errorf(record.NotAllowed, "", "$batch takes POST alone, and no batch within a batch")
+		return nil, notAllowed(q.method, "$batch", "POST")
 	}
 	switch q.method {
 	case "GET":
