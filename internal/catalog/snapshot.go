@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -180,11 +181,16 @@ func (s *Snapshot) Resolve(t *Table, path string) ([]Step, error) {
 }
 
 // Catalog is the current snapshot. It is safe for concurrent use.
-type Catalog struct{ current atomic.Pointer[Snapshot] }
+type Catalog struct {
+	current  atomic.Pointer[Snapshot]
+	updating sync.Mutex // one Update at a time
+	mu       sync.Mutex
+	changed  chan struct{}
+}
 
 // New is a catalog that holds s.
 func New(s *Snapshot) *Catalog {
-	c := &Catalog{}
+	c := &Catalog{changed: make(chan struct{})}
 	c.current.Store(s)
 	return c
 }
@@ -193,4 +199,30 @@ func New(s *Snapshot) *Catalog {
 func (c *Catalog) Snapshot() *Snapshot { return c.current.Load() }
 
 // Swap makes s current.
-func (c *Catalog) Swap(s *Snapshot) { c.current.Store(s) }
+func (c *Catalog) Swap(s *Snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.current.Store(s)
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// Update makes current what f finds, given the current snapshot, which f may return to leave it. Updates run one after another, so that
+// none puts something older in the place of what another one found.
+func (c *Catalog) Update(f func(*Snapshot) (*Snapshot, error)) error {
+	c.updating.Lock()
+	defer c.updating.Unlock()
+	was := c.Snapshot()
+	s, err := f(was)
+	if err == nil && s != was {
+		c.Swap(s)
+	}
+	return err
+}
+
+// Changed is closed when another snapshot becomes current.
+func (c *Catalog) Changed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed
+}

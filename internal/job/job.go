@@ -28,7 +28,7 @@ type Job struct {
 	Answer []byte // the head of the answer, when it is done
 	Result []byte // the body of the answer
 
-	node string
+	Claim string // names who has taken it up, and when; for those who pass jobs on
 }
 
 // State is how far a job is.
@@ -157,10 +157,10 @@ func (s *Store) Claim(ctx context.Context, lease time.Duration) (*Job, error) {
 	row := res.At(0)
 	j := &Job{
 		ID: row[0].S, User: row[1].S, Head: []byte(row[2].S), Body: []byte(row[3].S), State: Running,
-		Attempts: int(row[4].N) + 1, Canceled: row[5].Truth(), node: s.node + "/" + NewID(),
+		Attempts: int(row[4].N) + 1, Canceled: row[5].Truth(), Claim: s.node + "/" + NewID(),
 	}
 	if err := s.update(ctx, tx, j.ID, []string{"state", "attempts", "node", "lease"}, []record.Value{
-		record.IntValue(int64(Running)), record.IntValue(int64(j.Attempts)), record.TextValue(j.node), record.TimeValue(s.now().Add(lease)),
+		record.IntValue(int64(Running)), record.IntValue(int64(j.Attempts)), record.TextValue(j.Claim), record.TimeValue(s.now().Add(lease)),
 	}); err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (s *Store) held(ctx context.Context, j *Job) (tx store.Tx, canceled, ok boo
 	}
 	res, err := tx.Query(ctx, &store.Read{
 		Snapshot: catalog.System(), Table: s.table, Fields: []string{"canceled"}, Lock: true,
-		Query: &record.Query{Where: record.AllOf(is("id", record.TextValue(j.ID)), is("node", record.TextValue(j.node)), state(Running)), Limit: 1},
+		Query: &record.Query{Where: record.AllOf(is("id", record.TextValue(j.ID)), is("node", record.TextValue(j.Claim)), state(Running)), Limit: 1},
 	})
 	if err == nil {
 		err = res.Materialise(0)

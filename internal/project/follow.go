@@ -37,7 +37,7 @@ func Follow(ctx context.Context, st store.Store, cat *catalog.Catalog, log *slog
 			case <-timer.C:
 			}
 			next := lookEvery
-			if err := refresh(ctx, st, cat, log); err != nil && ctx.Err() == nil {
+			if err := Refresh(ctx, st, cat, log); err != nil && ctx.Err() == nil {
 				log.Error("definitions cannot be read; the last ones stay", "err", err)
 				next = lookAgain
 			}
@@ -55,19 +55,17 @@ func Follow(ctx context.Context, st store.Store, cat *catalog.Catalog, log *slog
 	return err
 }
 
-func refresh(ctx context.Context, st store.Store, cat *catalog.Catalog, log *slog.Logger) error {
-	version, err := Version(ctx, st)
-	if err != nil {
-		return err
-	}
-	if s := cat.Snapshot(); s != nil && s.Version == version {
-		return nil
-	}
-	s, err := Load(ctx, st)
-	if err != nil {
-		return err
-	}
-	cat.Swap(s)
-	log.Info("definitions", "version", s.Version)
-	return nil
+// Refresh brings cat to the version that is applied now.
+func Refresh(ctx context.Context, st store.Store, cat *catalog.Catalog, log *slog.Logger) error {
+	return cat.Update(func(was *catalog.Snapshot) (*catalog.Snapshot, error) {
+		version, err := Version(ctx, st)
+		if err != nil || was != nil && was.Version == version {
+			return was, err
+		}
+		s, err := Load(ctx, st)
+		if err == nil {
+			log.Info("definitions", "version", s.Version)
+		}
+		return s, err
+	})
 }

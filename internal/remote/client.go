@@ -30,10 +30,10 @@ type Client struct {
 	turn     atomic.Uint64 // where the next choice among equals begins
 	wire     *prometheus.HistogramVec
 
-	catalog  *catalog.Catalog
-	fetching sync.Mutex
-	fetched  chan struct{} // closed when there are definitions
-	news     chan struct{} // told when a backend answered or failed
+	catalog *catalog.Catalog
+	fetched chan struct{} // closed when there are definitions
+	once    sync.Once     // closes it
+	news    chan struct{} // told when a backend answered or failed
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -387,31 +387,29 @@ func (c *Client) behind(version uint64) bool {
 
 // refresh takes up the definitions that b has, unless somebody has done so meanwhile.
 func (c *Client) refresh(ctx context.Context, b *backend) error {
-	c.fetching.Lock()
-	defer c.fetching.Unlock()
-	if !c.behind(b.now().Version) {
-		return nil
+	err := c.catalog.Update(func(was *catalog.Snapshot) (*catalog.Snapshot, error) {
+		if !c.behind(b.now().Version) {
+			return was, nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		var packed answer[[]byte]
+		if err := b.conn.Invoke(ctx, "/"+service+"/Definitions", &plain[struct{}]{}, &packed); err != nil {
+			return nil, reason(err)
+		}
+		if packed.err != nil {
+			return nil, packed.err
+		}
+		snap, err := project.Unpack(packed.v)
+		if err == nil {
+			c.log.Info("definitions", "version", snap.Version, "backend", b.addr)
+		}
+		return snap, err
+	})
+	if err == nil {
+		c.once.Do(func() { close(c.fetched) })
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	var packed answer[[]byte]
-	if err := b.conn.Invoke(ctx, "/"+service+"/Definitions", &plain[struct{}]{}, &packed); err != nil {
-		return reason(err)
-	}
-	if packed.err != nil {
-		return packed.err
-	}
-	snap, err := project.Unpack(packed.v)
-	if err != nil {
-		return err
-	}
-	first := c.catalog.Snapshot() == nil
-	c.catalog.Swap(snap)
-	c.log.Info("definitions", "version", snap.Version, "backend", b.addr)
-	if first {
-		close(c.fetched)
-	}
-	return nil
+	return err
 }
 
 // reason is an error of the line in words of our own, where it has some.

@@ -21,7 +21,7 @@ import (
 var service = "weir.backend." + record.Layout(
 	reflect.TypeFor[answered](), reflect.TypeFor[streamHead](), reflect.TypeFor[streamTail](), reflect.TypeFor[event](),
 	reflect.TypeFor[request](), reflect.TypeFor[identified](), reflect.TypeFor[form](), reflect.TypeFor[formAnswer](),
-	reflect.TypeFor[tokenWish](), reflect.TypeFor[tokenProof](),
+	reflect.TypeFor[tokenWish](), reflect.TypeFor[tokenProof](), reflect.TypeFor[jobAsk](), reflect.TypeFor[jobSaid](),
 )
 
 // streamHead comes before the rows of a list.

@@ -26,6 +26,7 @@ import (
 	"weir/internal/auth"
 	"weir/internal/catalog"
 	"weir/internal/dialect"
+	"weir/internal/job"
 	"weir/internal/project"
 	"weir/internal/record"
 	"weir/internal/telemetry"
@@ -47,6 +48,8 @@ type Options struct {
 	Config Config
 	Exec   dialect.Executor
 	Auth   Authority
+	// Jobs keeps calls that are answered later; nil for none.
+	Jobs *job.Store
 	// Snapshot is the definitions in force. It may read them (cache.metadata: off).
 	Snapshot func(context.Context) (*catalog.Snapshot, error)
 	// Changed is closed when other definitions come in force; nil is never.
@@ -135,6 +138,15 @@ var description = &grpc.ServiceDesc{
 		unary("ChangeTokenHolds", telemetry.Hub, (*Server).changeTokenHolds),
 		unary("Actor", telemetry.Hub, (*Server).actor),
 		unary("DemoLogin", telemetry.Hub, (*Server).demoLogin),
+		unary("JobPut", telemetry.Hub, jobPut),
+		unary("JobClaim", telemetry.Hub, jobClaim),
+		unary("JobRenew", telemetry.Hub, jobRenew),
+		unary("JobFinish", telemetry.Hub, jobFinish),
+		unary("JobReturn", telemetry.Hub, jobReturn),
+		unary("JobDrop", telemetry.Hub, jobDrop),
+		unary("JobFind", telemetry.Hub, jobFind),
+		unary("JobCancel", telemetry.Hub, jobCancel),
+		unary("JobTrim", telemetry.Hub, jobTrim),
 	},
 	Streams: []grpc.StreamDesc{
 		{StreamName: "Stream", ServerStreams: true, Handler: func(s any, to grpc.ServerStream) error { return s.(*Server).stream(to) }},
