@@ -82,11 +82,7 @@ func (t *txLog) add(v *Visit) {
 		session: session, link: r.ID, status: v.Status, bytes: r.Bytes.Load(), rows: r.Rows.Load(), gzipped: v.Gzipped,
 		total: v.Total, sql: time.Duration(r.SQL.Load()), sqlCount: r.SQLCount.Load(),
 		rules: time.Duration(r.Rules.Load()), ruleCount: r.RuleCount.Load(),
-		pattern: clean(v.Name, 255), in: int64(v.In), format: v.Format, items: int64(len(v.Items)),
-	}
-	if row.pattern == "" { // it did not get so far
-		_, name := apiName(v.Path)
-		row.pattern = clean(name, 255)
+		pattern: v.resource(255), in: int64(v.In), format: v.Format, items: int64(len(v.Items)),
 	}
 	sets := r.Sets()
 	row.statements = statements(sets)
