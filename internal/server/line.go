@@ -423,6 +423,7 @@ func (v *Visit) single(ctx context.Context, snap *catalog.Snapshot, a *wire.Answ
 
 // stream runs a unit of one list. What fits into the buffer is answered like everything else; more goes out while rows still come.
 func (v *Visit) stream(ctx context.Context, snap *catalog.Snapshot, ex *dialect.Exchange, u *record.Unit, a *wire.Answer) error {
+	at, sql, before := v.Recorder.Elapsed(), v.Recorder.SQL.Load(), v.Recorder.Rows.Load()
 	out := []record.Outcome{v.s.exec.Stream(ctx, snap, u)}
 	rows := out[0].Rows
 	if rows != nil {
@@ -432,6 +433,9 @@ func (v *Visit) stream(ctx context.Context, snap *catalog.Snapshot, ex *dialect.
 	ex.Reply(out, a)
 	a.Flush = nil
 	v.note(out)
+	v.Recorder.AddSets(telemetry.Set{
+		Verb: record.List.String(), Table: u.Ops[0].Table, Ops: 1, Rows: int(v.Recorder.Rows.Load() - before), Start: at, Time: time.Duration(v.Recorder.SQL.Load() - sql),
+	})
 	if rows == nil || rows.Err() == nil {
 		return nil
 	}
