@@ -40,6 +40,7 @@ type app struct {
 	Introspect introspectCommand `cmd:"" help:"Write table files for a database that exists already."`
 	Config     configCommand     `cmd:"" help:"Print the effective settings, and where each came from."`
 	Schema     schemaCommand     `cmd:"" help:"Write the JSON Schemas of a project's files, for editors."`
+	Trace      traceCommand      `cmd:"" help:"Show where the time of a request went, from the transaction log."`
 	Bench      benchCommand      `cmd:"" help:"Measure a server."`
 	Version    versionCommand    `cmd:"" help:"Print the version."`
 }

@@ -85,7 +85,7 @@ func (v *Visit) deferred(ctx context.Context, snap *catalog.Snapshot) bool {
 		err = v.s.o.Jobs.Put(ctx, j, v.s.cfg.Async.Queue)
 	}
 	switch {
-	case record.KindOf(err) == record.Busy:
+	case err != nil && record.KindOf(err) == record.Busy:
 		return false // there is no room to defer it, so it is answered now
 	case err != nil:
 		v.fail(err)

@@ -77,11 +77,20 @@ func (v *Visit) Header() http.Header { return v.r.Header }
 
 // API is what was called without the version of its API: "now/table".
 func (v *Visit) API() string {
-	if _, ok := v.d.(dialect.Namer); ok {
+	if _, ok := v.d.(dialect.Namer); ok && v.Name != "" {
 		return clean(v.Name, 200)
 	}
 	api, _ := apiName(v.Path)
 	return clean(api, 200)
+}
+
+// resource is Name, also of a request that did not get so far as to have one.
+func (v *Visit) resource(n int) string {
+	if v.Name != "" {
+		return clean(v.Name, n)
+	}
+	_, name := apiName(v.Path)
+	return clean(name, n)
 }
 
 // ServeHTTP takes one request down the line and up again.
@@ -148,6 +157,7 @@ func (v *Visit) run(ctx context.Context) {
 	snap, err := s.o.Snapshot(ctx)
 	if err == nil {
 		v.snap = snap
+		v.Name, v.known = nameOf(snap, v.d, v.Path)
 		err = v.identify(ctx, snap)
 	}
 	v.logStart() // as guest, if it is nobody
@@ -156,7 +166,6 @@ func (v *Visit) run(ctx context.Context) {
 		return
 	}
 	v.describe()
-	v.Name, v.known = nameOf(snap, v.d, v.Path)
 	if s.o.Mux.Find(v.Path) == nil {
 		v.fail(record.Errorf(record.NoPath, "", "Requested URI does not represent any resource"))
 		return
@@ -414,6 +423,7 @@ func (v *Visit) single(ctx context.Context, snap *catalog.Snapshot, a *wire.Answ
 
 // stream runs a unit of one list. What fits into the buffer is answered like everything else; more goes out while rows still come.
 func (v *Visit) stream(ctx context.Context, snap *catalog.Snapshot, ex *dialect.Exchange, u *record.Unit, a *wire.Answer) error {
+	at, sql, before := v.Recorder.Elapsed(), v.Recorder.SQL.Load(), v.Recorder.Rows.Load()
 	out := []record.Outcome{v.s.exec.Stream(ctx, snap, u)}
 	rows := out[0].Rows
 	if rows != nil {
@@ -423,6 +433,9 @@ func (v *Visit) stream(ctx context.Context, snap *catalog.Snapshot, ex *dialect.
 	ex.Reply(out, a)
 	a.Flush = nil
 	v.note(out)
+	v.Recorder.AddSets(telemetry.Set{
+		Verb: record.List.String(), Table: u.Ops[0].Table, Ops: 1, Rows: int(v.Recorder.Rows.Load() - before), Start: at, Time: time.Duration(v.Recorder.SQL.Load() - sql),
+	})
 	if rows == nil || rows.Err() == nil {
 		return nil
 	}

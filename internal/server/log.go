@@ -125,7 +125,7 @@ func (v *Visit) logEnd() {
 		slog.Duration("sem_wait", time.Duration(r.SemWait.Load())), slog.Duration("session_wait", time.Duration(r.SessionWait.Load())),
 		slog.Duration("sql", time.Duration(r.SQL.Load())), slog.Int64("sql_count", r.SQLCount.Load()),
 		slog.Duration("acl", time.Duration(r.Access.Load())), slog.String("source", remote(v.r)), slog.String("type", v.kind()),
-		slog.String("method", v.Method), slog.String("api_name", v.API()), slog.String("resource", clean(v.Name, 200)),
+		slog.String("method", v.Method), slog.String("api_name", v.API()), slog.String("resource", v.resource(200)),
 		slog.String("user_id", key), slog.String("pool", v.Pool), slog.Int64("output_length", r.Bytes.Load()), slog.Int("items", len(v.Items)),
 		slog.Int("response_status", v.Status))
 }

@@ -179,7 +179,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	s.draining.Store(true)
 	leaveDeferred()
-	last, cancel := context.WithTimeout(background, s.cfg.Limits.Drain)
+	last, cancel := context.WithTimeout(logging, s.cfg.Limits.Drain)
 	defer cancel()
 	// http.Server's Shutdown drops requests whose head it reads after it was called. So the listeners close first, and it
 	// is called when every connection that was accepted has had its answer.
@@ -192,11 +192,12 @@ func (s *Server) Serve(ctx context.Context) error {
 		s.http.Close()
 		err = errors.Join(err, fmt.Errorf("requests were still running after limits.drain (%s): %w", s.cfg.Limits.Drain, e))
 	}
+	// Deferred calls have had as long as the requests took. What is not done goes to another node, or waits for this one's return.
+	stop()
+	jobs.Wait()
 	if e := s.o.Gate.Drain(last); e != nil {
 		err = errors.Join(err, e)
 	}
-	stop() // what is still deferred goes to another node, or waits for this one's return
-	jobs.Wait()
 	endLog() // it writes what it has first
 	work.Wait()
 	return err

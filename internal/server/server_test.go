@@ -184,6 +184,12 @@ func testSnapshot(t testing.TB) *catalog.Snapshot {
 // newNode starts a server with users eve (admin) and ann; change may adapt settings.
 func newNode(t testing.TB, exec *fakeExec, change func(*Config, *gate.Config, *auth.Config)) *node {
 	t.Helper()
+	return newNodeWith(t, exec, nil, change)
+}
+
+// newNodeWith is newNode with further options.
+func newNodeWith(t testing.TB, exec *fakeExec, further func(*Options), change func(*Config, *gate.Config, *auth.Config)) *node {
+	t.Helper()
 	cfg, gcfg, acfg := Defaults(), gate.Auto(2, 0), auth.Defaults()
 	cfg.Listen = []string{"127.0.0.1:0"}
 	acfg.Users = []auth.StaticUser{
@@ -204,7 +210,7 @@ func newNode(t testing.TB, exec *fakeExec, change func(*Config, *gate.Config, *a
 	mux := &dialect.Mux{}
 	mux.Handle("/x/", fakeDialect{})
 	n := &node{gate: g, log: &syncBuffer{}}
-	n.Server, err = New(Options{
+	o := Options{
 		Config: cfg, Gate: g, Auth: a, Exec: exec, Mux: mux, Fallback: fakeDialect{},
 		Snapshot: func(context.Context) (*catalog.Snapshot, error) { return snap, nil },
 		Log:      slog.New(slog.NewTextHandler(n.log, nil)),
@@ -215,7 +221,11 @@ func newNode(t testing.TB, exec *fakeExec, change func(*Config, *gate.Config, *a
 				return nil
 			},
 		},
-	})
+	}
+	if further != nil {
+		further(&o)
+	}
+	n.Server, err = New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,11 +82,7 @@ func (t *txLog) add(v *Visit) {
 		session: session, link: r.ID, status: v.Status, bytes: r.Bytes.Load(), rows: r.Rows.Load(), gzipped: v.Gzipped,
 		total: v.Total, sql: time.Duration(r.SQL.Load()), sqlCount: r.SQLCount.Load(),
 		rules: time.Duration(r.Rules.Load()), ruleCount: r.RuleCount.Load(),
-		pattern: clean(v.Name, 255), in: int64(v.In), format: v.Format, items: int64(len(v.Items)),
-	}
-	if row.pattern == "" { // it did not get so far
-		_, name := apiName(v.Path)
-		row.pattern = clean(name, 255)
+		pattern: v.resource(255), in: int64(v.In), format: v.Format, items: int64(len(v.Items)),
 	}
 	sets := r.Sets()
 	row.statements = statements(sets)
@@ -100,11 +96,12 @@ func (t *txLog) add(v *Visit) {
 	}
 	rows := make([]txRow, 1, 1+len(v.Items))
 	rows[0] = row
+	id := sysIDs(row.id)
 	names := itemNames{v: v}
 	for i := range v.Items {
 		it := &v.Items[i]
 		child := txRow{
-			id: newSysID(), parent: row.id, item: clean(it.ID, 100), at: r.Begin.Add(v.batchAt + it.Start), user: name, kind: "rest",
+			id: id(), parent: row.id, item: clean(it.ID, 100), at: r.Begin.Add(v.batchAt + it.Start), user: name, kind: "rest",
 			method: clean(it.Method, 16), url: v.s.redact.item(it.URL), protocol: row.protocol, remote: row.remote, session: session,
 			link: r.ID, status: it.Status, bytes: int64(it.Bytes), rows: int64(it.Rows), total: it.Time, sql: it.SQL, sqlCount: int64(it.SQLCount),
 		}
@@ -431,6 +428,18 @@ func newSysID() string {
 	var text [32]byte
 	hex.Encode(text[:], b[:])
 	return string(text[:])
+}
+
+// sysIDs are keys that follow first, in the order in which they are drawn: the items of a batch are read back in their order by key.
+func sysIDs(first string) func() string {
+	var b [16]byte
+	hex.Decode(b[:], []byte(first)) // made by newSysID
+	n := binary.BigEndian.Uint64(b[8:]) >> 1
+	return func() string {
+		n++
+		binary.BigEndian.PutUint64(b[8:], n)
+		return hex.EncodeToString(b[:])
+	}
 }
 
 // remote is the address at the other end of the connection.

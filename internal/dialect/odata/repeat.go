@@ -52,7 +52,7 @@ func mark(ex *dialect.Exchange, token string) {
 		result := "accepted"
 		for i := range out {
 			if e := out[i].Err; e != nil && e.Rule == record.RuleToken {
-				result = "rejected"
+				result, a.Status = "rejected", http.StatusBadRequest
 			}
 		}
 		a.Header.Set(repeatResult, result)
