@@ -14,8 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
+	"weir/demo"
 	"weir/internal/catalog"
 	"weir/internal/dialect"
+	"weir/internal/project"
 	"weir/internal/record"
 	"weir/internal/wire"
 )
@@ -98,39 +100,45 @@ func wellFormed(t *testing.T, body []byte) {
 	}
 }
 
+// checkDocument compares the answer to a GET with a file.
+func checkDocument(t *testing.T, d *Dialect, snap *catalog.Snapshot, file, path, typ string, header ...string) {
+	t.Helper()
+	a := get(t, d, snap, path, header...)
+	if a.Status != 200 || a.Header.Get("Content-Type") != typ {
+		t.Errorf("%s: %d %s", path, a.Status, a.Header.Get("Content-Type"))
+	}
+	wellFormed(t, a.Body)
+	have := lines(a.Body)
+	name := "testdata/metadata/" + file
+	if *updateDocuments {
+		if err := os.WriteFile(name, []byte(have), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), have); diff != "" {
+		t.Errorf("%s (-update-documents writes it): %s", name, diff)
+	}
+}
+
 func TestDocuments(t *testing.T) {
 	snap, d := shopSnapshot(t), New(Options{})
 	f := func(file, path, typ string, header ...string) {
 		t.Helper()
-		a := get(t, d, snap, path, header...)
-		if a.Status != 200 || a.Header.Get("Content-Type") != typ {
-			t.Errorf("%s: %d %s", path, a.Status, a.Header.Get("Content-Type"))
-		}
-		wellFormed(t, a.Body)
-		have := lines(a.Body)
-		name := "testdata/metadata/" + file
-		if *updateDocuments {
-			if err := os.WriteFile(name, []byte(have), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), have); diff != "" {
-			t.Errorf("%s (-update-documents writes it): %s", name, diff)
-		}
+		checkDocument(t, d, snap, file, path, typ, header...)
 	}
-	const xmlType, jsonType, json2Type, json4Type = "application/xml;charset=utf-8", "application/json;charset=utf-8", "application/json;charset=utf-8", "application/json;odata.metadata=minimal"
+	const xmlType, jsonType = "application/xml;charset=utf-8", "application/json;charset=utf-8"
 	f("shop.v2.xml", "/sap/opu/odata/DEMO/SHOP/$metadata", xmlType, "Accept", "application/json")
 	f("shop.v4.xml", "/odata/v4/SHOP/$metadata", xmlType)
 	f("shop.v4.json", "/odata/v4/SHOP/$metadata?$format=json", jsonType)
 	f("stock.v2.xml", "/odata/v2/stock/$metadata", xmlType)
 	f("stock.v4.xml", "/sap/opu/odata4/sap/g/default/sap/stock/0001/$metadata", xmlType)
-	f("service.v2.json", "/sap/opu/odata/DEMO/SHOP/", json2Type, "Accept", "application/json")
+	f("service.v2.json", "/sap/opu/odata/DEMO/SHOP/", jsonType, "Accept", "application/json")
 	f("service.v2.xml", "/sap/opu/odata/DEMO/SHOP", "application/atomsvc+xml;charset=utf-8")
-	f("service.v4.json", "/odata/v4/SHOP/", json4Type)
+	f("service.v4.json", "/odata/v4/SHOP/", "application/json;odata.metadata=minimal")
 }
 
 func TestMetadata_FormatOfV4FollowsPreference(t *testing.T) {
@@ -196,6 +204,35 @@ func TestMetadata_LinksStandAtTheCallersAddress(t *testing.T) {
 		wellFormed(t, a.Body)
 		if want := `<atom:link rel="self" href="https://weir.test` + strings.ReplaceAll(root, "&", "&amp;") + `/$metadata"`; !strings.Contains(string(a.Body), want) {
 			t.Errorf("%s is missing", want)
+		}
+	}
+}
+
+// The sample service of SAP Gateway, as its own document describes it (protocol notes, section 8), and the one of mass creation.
+func TestDocuments_OfTheDemo(t *testing.T) {
+	p, err := project.Read(demo.Project())
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, err := p.Build(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := New(Options{})
+	const typ = "application/xml;charset=utf-8"
+	checkDocument(t, d, snap, "gwsample.v2.xml", "/sap/opu/odata/IWBEP/GWSAMPLE_BASIC/$metadata", typ)
+	checkDocument(t, d, snap, "gwsample.v4.xml", "/sap/opu/odata4/iwbep/gwsample_basic/default/iwbep/GWSAMPLE_BASIC/0001/$metadata", typ)
+	mass := string(get(t, d, snap, "/sap/opu/odata/sap/ZGWSAMPLE_MASSINSERT_SRV/$metadata").Body)
+	for _, want := range []string{`<EntitySet Name="ProductMassInsertSet"`, `<EntitySet Name="ProductSet"`, `<NavigationProperty Name="ToProducts" Relationship="ZGWSAMPLE_MASSINSERT_SRV.Assoc_ProductMassInsert_Products"`} {
+		if !strings.Contains(mass, want) {
+			t.Errorf("%s is missing", want)
+		}
+	}
+	for _, path := range []string{"/odata/v2/itsm/$metadata", "/odata/v4/itsm/$metadata", "/odata/v4/itsm/$metadata?$format=json"} {
+		a := get(t, d, snap, path)
+		wellFormed(t, a.Body)
+		if a.Status != 200 || strings.Contains(string(a.Body), "password") {
+			t.Errorf("%s: %d", path, a.Status)
 		}
 	}
 }
