@@ -95,7 +95,7 @@ func (c *compiler) fault(at place, format string, args ...any) {
 }
 
 var (
-	identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+	identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`) // maxName
 	segment    = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 	attribute  = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 )

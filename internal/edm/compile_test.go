@@ -1,6 +1,7 @@
 package edm_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -161,5 +162,22 @@ tables:
 	}
 	if diff := cmp.Diff([]string{"Assoc_a_table_with_quite_a_long_name_a_t", "Assoc_a_table_with_quite_a_long_name_a_2"}, names); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestCompile_ExposesTablesWithLongNames(t *testing.T) {
+	long := strings.Repeat("a", 76)
+	snap := build(t, `
+tables:
+  - {name: `+long+`, audit: false, key: [id], fields: [{name: id, type: string}, {name: `+long+`_x, type: reference, reference: `+long+`}, {name: `+long+`_y, type: reference, reference: `+long+`}]}
+`)
+	svc, err := compile(t, snap, "{name: S, expose: ["+long+"]}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	typ := svc.Types[0]
+	back := typ.Nav("to_" + long + "_y").Partner
+	if len(typ.Navs) != 4 || back == nil || !back.Many || len(back.Name) != 128 || back.Partner != typ.Nav("to_"+long+"_y") {
+		t.Errorf("%d navigation properties, back %+v", len(typ.Navs), back)
 	}
 }

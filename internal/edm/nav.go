@@ -142,10 +142,10 @@ func (c *compiler) exposed() []catalog.SetDef {
 		tables = append(tables, t)
 		defs = append(defs, catalog.SetDef{Name: name, Type: name, Table: name, Annotations: map[string]string{"searchable": "true"}})
 	}
+	used := map[string]bool{} // navigation of each set, associations
 	free := func(t *catalog.Table, name string) string {
-		for t.Field(name) != nil {
-			name += "_"
-		}
+		name = fresh(name, maxName, func(s string) bool { return t.Field(s) != nil || used[t.Name+"/"+s] })
+		used[t.Name+"/"+name] = true
 		return name
 	}
 	for i, t := range tables {
@@ -158,17 +158,17 @@ func (c *compiler) exposed() []catalog.SetDef {
 					continue
 				}
 				key := target.Key[0]
-				assoc := "Assoc_" + target.Name + "_" + t.Name + "_" + f.Name
-				there, back := free(t, "to_"+f.Name), free(target, t.Name+"_by_"+f.Name)
-				there0 := ""
+				assoc := fresh("Assoc_"+target.Name+"_"+t.Name+"_"+f.Name, maxName, func(s string) bool { return used[s] })
+				used[assoc] = true
+				there, back := "", free(target, t.Name+"_by_"+f.Name)
 				if target.Name == f.Reference { // a reference to a table leads to any of its kind, so not to those that inherit from it
-					there0 = there
+					there = free(t, "to_"+f.Name)
 					defs[i].Navigation = append(defs[i].Navigation, catalog.NavDef{
 						Name: there, Target: target.Name, On: map[string]string{f.Name: key}, Association: assoc, Partner: back,
 					})
 				}
 				defs[j].Navigation = append(defs[j].Navigation, catalog.NavDef{
-					Name: back, Target: t.Name, Many: true, On: map[string]string{key: f.Name}, Association: assoc, Partner: there0,
+					Name: back, Target: t.Name, Many: true, On: map[string]string{key: f.Name}, Association: assoc, Partner: there,
 				})
 			}
 		}
@@ -244,6 +244,9 @@ func mirrors(a, b *Nav) bool {
 	}
 	return true
 }
+
+// maxName is how long a name may be.
+const maxName = 128
 
 // maxSetName is how long SAP Gateway lets the name of an association set be.
 const maxSetName = 40
