@@ -134,7 +134,8 @@ type DeriveResult struct {
 }
 
 // PositionDef numbers new records within the one that they belong to: each gets the highest number there plus Step. It is done
-// when all other rules have run, so none of them sees the number; On and When do not apply. A value that is given stays.
+// when all other rules have run, so none of them sees the number; On and When do not apply. A value that is given stays, and so
+// does that of a record which moves.
 type PositionDef struct {
 	Field  string `yaml:"field"`            // an integer, or a text of Digits digits
 	Within string `yaml:"within"`           // our reference to the record that they belong to, which must exist

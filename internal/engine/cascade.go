@@ -34,7 +34,10 @@ func (w *writer) remove(ctx context.Context, tasks []*task) error {
 			}
 		}
 	}
-	return c.write(ctx)
+	if err := c.write(ctx); err != nil || w.fault {
+		return err
+	}
+	return w.totals(ctx, c.order)
 }
 
 type recordID struct {

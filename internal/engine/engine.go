@@ -382,6 +382,9 @@ next:
 				for _, id := range t.foot.writes {
 					written[id] = true
 				}
+				for _, id := range t.foot.keeps {
+					written[id] = true
+				}
 			}
 			continue next
 		}

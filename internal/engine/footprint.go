@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 
 	"weir/internal/catalog"
@@ -11,7 +12,9 @@ import (
 // drawn before.
 type footprint struct {
 	reads, writes []int
-	selfish       bool // reads what it writes: two such ops cannot share a set
+	keyed         []int // looked into for records by their keys, which weir alone gives out: a record that is inserted later is none of them
+	keeps         []int // records of these get the totals of what is written; who reads them comes after, who looks at other fields by key need not
+	selfish       bool  // reads what it writes: two such ops cannot share a set
 }
 
 func (f *footprint) read(id int) {
@@ -26,107 +29,184 @@ func (f *footprint) wrote(id int) {
 	}
 }
 
-// footprints works out what writes of a table touch: what its rules look up and derive, what constraints check, what
+// footprints works out what writes of a table touch: what its rules look up, derive and keep, what constraints check, what
 // deletes take with them.
 func (m *model) footprints(info *tableInfo, journaled bool) {
-	m.writeFootprint(&info.write, info.t, map[string]bool{})
+	w := &outline{m: m}
+	w.write(info.t, map[string]bool{})
 	if journaled && len(info.journals) > 0 {
-		m.wroteTable(&info.write, JournalTable)
+		if t, err := m.snap.Table(JournalTable); err == nil {
+			w.wrote(m.stored(t))
+		}
 	}
-	m.deleteFootprint(&info.del, info.t, map[string]bool{})
-	for _, f := range []*footprint{&info.write, &info.del} {
-		f.selfish = slices.ContainsFunc(f.reads, func(id int) bool { return slices.Contains(f.writes, id) })
-	}
+	info.write = w.done()
+	d := &outline{m: m}
+	d.delete(info.t, map[string]bool{})
+	info.del = d.done()
 }
 
-func (m *model) wroteTable(f *footprint, name string) {
-	if t, err := m.snap.Table(name); err == nil {
-		f.wrote(m.stored(t))
-	}
+// outline is a footprint in the making.
+type outline struct {
+	footprint
+	m      *model
+	looked map[int][]string // fields that are looked at by key
+	kept   map[int][]string // fields that hold totals
 }
 
-func (m *model) writeFootprint(f *footprint, t *catalog.Table, seen map[string]bool) {
+// done sorts out what is looked at by key: where the same op writes the table, or keeps the very field there, it reads.
+func (o *outline) done() footprint {
+	f := o.footprint
+	for id, fields := range o.looked {
+		changes := slices.Contains(f.writes, id) || slices.ContainsFunc(fields, func(name string) bool { return slices.Contains(o.kept[id], name) })
+		if changes {
+			f.read(id)
+		} else if !slices.Contains(f.reads, id) {
+			f.keyed = append(f.keyed, id)
+		}
+	}
+	slices.Sort(f.reads)
+	slices.Sort(f.keyed)
+	f.selfish = slices.ContainsFunc(f.reads, func(id int) bool { return slices.Contains(f.writes, id) || slices.Contains(f.keeps, id) })
+	return f
+}
+
+// look notes that fields of records of t are looked at that are found by their keys.
+func (o *outline) look(t *catalog.Table, fields ...string) {
+	id := o.m.stored(t)
+	if !drawsKeys(t) {
+		o.read(id)
+		return
+	}
+	if o.looked == nil {
+		o.looked = map[int][]string{}
+	}
+	o.looked[id] = append(o.looked[id], fields...)
+}
+
+// drawsKeys reports whether the keys of a table come from a sequence and from nowhere else, so that nobody can name one
+// before it is given.
+func drawsKeys(t *catalog.Table) bool {
+	f := t.SingleKey()
+	return f != nil && f.Sequence != nil && f.ReadOnly
+}
+
+// keep notes that totals are kept in t, and the totals of those above.
+func (o *outline) keep(t *catalog.Table, fields []string, seen map[string]bool) {
+	id := o.m.stored(t)
+	if !slices.Contains(o.keeps, id) {
+		o.keeps = append(o.keeps, id)
+	}
+	if o.kept == nil {
+		o.kept = map[int][]string{}
+	}
+	o.kept[id] = append(o.kept[id], fields...)
 	if seen[t.Name] {
 		return
 	}
 	seen[t.Name] = true
-	f.wrote(m.stored(t))
+	for _, name := range t.Classes {
+		if c, err := o.m.snap.Table(name); err == nil {
+			for i := range c.Rules {
+				o.total(c, c.Rules[i].Total, seen)
+			}
+		}
+	}
+}
+
+func (o *outline) total(t *catalog.Table, d *catalog.TotalDef, seen map[string]bool) {
+	if d == nil || t.Field(d.In) == nil {
+		return
+	}
+	if in, err := o.m.snap.Table(t.Field(d.In).Reference); err == nil {
+		o.keep(in, slices.Collect(maps.Keys(d.Set)), seen)
+	}
+}
+
+func (o *outline) write(t *catalog.Table, seen map[string]bool) {
+	if seen[t.Name] {
+		return
+	}
+	seen[t.Name] = true
+	o.wrote(o.m.stored(t))
 	for _, field := range t.Fields {
 		if !field.ForeignKey {
 			continue
 		}
-		if ref, err := m.snap.Table(field.Reference); err == nil {
-			f.read(m.stored(ref))
+		if ref, err := o.m.snap.Table(field.Reference); err == nil {
+			o.look(ref, ref.Key...)
 		}
 	}
-	for _, r := range t.Rules {
-		m.ruleFootprint(f, &r, seen)
+	for i := range t.Rules {
+		o.rule(t, &t.Rules[i], seen)
 	}
 	// A write through a parent's table runs the rules of the record's own class.
 	for _, name := range t.Classes {
-		if c, err := m.snap.Table(name); err == nil {
-			m.writeFootprint(f, c, seen)
+		if c, err := o.m.snap.Table(name); err == nil {
+			o.write(c, seen)
 		}
 	}
 }
 
-func (m *model) ruleFootprint(f *footprint, r *catalog.RuleDef, seen map[string]bool) {
-	for _, name := range []string{lookupTable(r), chooseTable(r)} {
-		if t, err := m.snap.Table(name); err == nil {
-			f.read(m.stored(t))
+func (o *outline) rule(t *catalog.Table, r *catalog.RuleDef, seen map[string]bool) {
+	if d := r.Lookup; d != nil {
+		if other, err := o.m.snap.Table(d.Table); err == nil {
+			fields := slices.AppendSeq(slices.Collect(maps.Keys(d.Match)), maps.Values(d.Set))
+			if f := other.SingleKey(); f != nil && d.Match[f.Name] != "" {
+				o.look(other, fields...)
+			} else {
+				o.read(o.m.stored(other))
+			}
 		}
 	}
+	if r.Choose != nil {
+		if other, err := o.m.snap.Table(r.Choose.Table); err == nil {
+			o.read(o.m.stored(other))
+		}
+	}
+	if d := r.Position; d != nil && t.Field(d.Within) != nil {
+		if within, err := o.m.snap.Table(t.Field(d.Within).Reference); err == nil {
+			o.look(within, within.Key...)
+		}
+	}
+	o.total(t, r.Total, map[string]bool{})
 	if r.Derive == nil {
 		return
 	}
-	if t, err := m.snap.Table(r.Derive.Table); err == nil {
-		m.writeFootprint(f, t, seen)
+	if other, err := o.m.snap.Table(r.Derive.Table); err == nil {
+		o.write(other, seen)
 	}
 }
 
-func lookupTable(r *catalog.RuleDef) string {
-	if r.Lookup == nil {
-		return ""
-	}
-	return r.Lookup.Table
-}
-
-func chooseTable(r *catalog.RuleDef) string {
-	if r.Choose == nil {
-		return ""
-	}
-	return r.Choose.Table
-}
-
-// deleteFootprint adds the referrers: a restriction is a read, a cascade a delete of theirs, a cleared reference a write.
-func (m *model) deleteFootprint(f *footprint, t *catalog.Table, seen map[string]bool) {
+// delete adds the referrers: a restriction is a read, a cascade a delete of theirs, a cleared reference a write.
+func (o *outline) delete(t *catalog.Table, seen map[string]bool) {
 	if seen[t.Name] {
 		return
 	}
 	seen[t.Name] = true
-	f.wrote(m.stored(t))
+	m := o.m
+	o.wrote(m.stored(t))
 	for _, name := range t.Classes {
 		if c, err := m.snap.Table(name); err == nil {
 			for i := range c.Rules {
-				m.ruleFootprint(f, &c.Rules[i], map[string]bool{})
+				o.rule(c, &c.Rules[i], map[string]bool{})
 			}
-			m.deleteFootprint(f, c, seen)
+			o.delete(c, seen)
 		}
 	}
 	for _, r := range m.snap.Referrers(t) {
 		switch r.Field.OnDelete {
 		case catalog.OnDeleteNone:
 			if r.Field.ForeignKey {
-				f.read(m.stored(r.Table))
+				o.read(m.stored(r.Table))
 			}
 		case catalog.OnDeleteRestrict:
-			f.read(m.stored(r.Table))
+			o.read(m.stored(r.Table))
 		case catalog.OnDeleteClear:
-			f.read(m.stored(r.Table))
-			f.wrote(m.stored(r.Table))
+			o.read(m.stored(r.Table))
+			o.wrote(m.stored(r.Table))
 		case catalog.OnDeleteCascade:
-			f.read(m.stored(r.Table))
-			m.deleteFootprint(f, r.Table, seen)
+			o.read(m.stored(r.Table))
+			o.delete(r.Table, seen)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func (b *bench) wipe(rt fataler) {
 		rt.Fatal(err)
 	}
 	defer tx.Rollback()
-	for _, name := range []string{"sys_journal_field", "item", "step", "task", "ci", "dept"} {
+	for _, name := range []string{"sys_journal_field", "item", "step", "task", "ci", "dept", "line", "bill"} {
 		t, _ := b.snap.Table(name)
 		rows := b.all(rt, name, t.Key)
 		s := &store.DeleteSet{Table: t}
@@ -249,6 +249,7 @@ func furnish() *record.Unit {
 		task(0, 3, "dept", id(10), "code", "c0", "owner", "beth"), task(1, 4, "owner", "beth"), incident, task(3, 2, "dept", id(11), "hidden", "h1"), task(4, 3),
 		insert("step", id(30), "task", id(20), "blocker", id(23)), insert("step", id(31), "task", id(22), "blocker", id(24)), insert("step", id(32), "blocker", id(23)),
 		{Verb: record.Insert, Table: "item", Set: set("id", 1, "dept", id(12))},
+		insert("bill", "", "label", "f"), insert("line", id(40), "bill", record.RefTo(12, "number"), "amount", 3), insert("line", id(41), "bill", record.RefTo(12, "number"), "amount", 4),
 	}}
 }
 
@@ -256,8 +257,8 @@ func furnish() *record.Unit {
 func (g *generator) theme() ([]record.Verb, []string) {
 	writes := []record.Verb{record.Insert, record.Update, record.Update, record.Upsert, record.Delete}
 	all := append(writes, record.Insert, record.Insert, record.Get, record.List, record.Aggregate)
-	tables := []string{"task", "incident", "dept", "step", "item"}
-	switch g.n(8) {
+	tables := []string{"task", "incident", "dept", "step", "item", "bill", "line"}
+	switch g.n(10) {
 	case 0:
 		return []record.Verb{record.Insert}, []string{pick(g, tables...)}
 	case 1:
@@ -268,27 +269,38 @@ func (g *generator) theme() ([]record.Verb, []string) {
 		return []record.Verb{record.Delete, record.Insert}, []string{"task", "step", "dept"}
 	case 4:
 		return []record.Verb{record.Get, record.List, record.List, record.Update}, []string{"task", "incident", "step"}
+	case 5:
+		return []record.Verb{record.Insert}, []string{"bill", "line", "line", "line"}
+	case 6:
+		return append(writes, record.Insert, record.Insert, record.Get), []string{"bill", "line", "line"}
 	}
 	return all, tables
 }
 
 // keys are the records of a table.
-var keys = map[string]int{"dept": 10, "task": 20, "incident": 20, "step": 30}
+var keys = map[string]int{"dept": 10, "task": 20, "incident": 20, "step": 30, "line": 40}
 
 func (g *generator) key(table string) record.Value {
-	if table == "item" {
+	switch table {
+	case "item":
 		return record.IntValue(int64(1 + g.n(4)))
+	case "bill":
+		return text("none") // its keys are drawn: only a Ref can name one
 	}
 	return text(id(keys[table] + g.n(6)))
 }
 
 // keyOrRef is the key of a record, or sometimes that of an earlier op's record in the table.
 func (g *generator) keyOrRef(table string) record.Value {
-	if g.n(4) == 0 {
+	key, odds := "sys_id", 4
+	if table == "bill" {
+		key, odds = "number", 1
+	}
+	if g.n(odds) == 0 {
 		for i := len(g.u.Ops) - 1; i >= 0; i-- {
 			op := &g.u.Ops[i]
 			if op.Table == table && op.Verb != record.List && op.Verb != record.Aggregate && table != "item" && g.n(2) == 0 {
-				return record.RefTo(i, "sys_id")
+				return record.RefTo(i, key)
 			}
 		}
 	}
@@ -305,6 +317,9 @@ func (g *generator) op(verb record.Verb, table string) record.Op {
 	}
 	switch verb {
 	case record.List, record.Aggregate:
+		if table == "bill" {
+			op.Verb = record.Aggregate // in the order of their keys they come in no order that a model knows
+		}
 		g.query(&op)
 		return op
 	case record.Get:
@@ -313,7 +328,7 @@ func (g *generator) op(verb record.Verb, table string) record.Op {
 		return op
 	case record.Update, record.Delete:
 		op.Key = []record.Value{g.keyOrRef(table)}
-		if table != "item" && g.n(5) == 0 {
+		if table != "item" && table != "bill" && g.n(5) == 0 {
 			op.If = append(op.If, record.Condition{
 				Field: "sys_mod_count", Values: []record.Value{record.IntValue(int64(g.n(2)))}, Negate: g.n(4) == 0,
 			})
@@ -342,6 +357,10 @@ func (g *generator) fields(table string) []string {
 		return pick(g, []string{"title", "severity", "ci.name"}, []string{"ci_state", "dept.grp", "hidden"})
 	case "step":
 		return pick(g, []string{"text"}, []string{"text", "task.title", "blocker.hidden"})
+	case "bill":
+		return []string{"label", "total"}
+	case "line":
+		return pick(g, []string{"pos", "mark"}, []string{"amount", "bill.label", "bill.total"})
 	}
 	return []string{"id", "amount", "dept.name"}
 }
@@ -383,7 +402,7 @@ func (g *generator) values(op *record.Op) {
 	if g.n(40) == 0 {
 		always("no_such_field", "x")
 	}
-	if create && op.Table != "item" {
+	if create && op.Table != "item" && op.Table != "bill" {
 		// Few keys, so that some exist already; for what matters only once, fresh ones.
 		if g.n(3) == 0 {
 			always("sys_id", g.key(op.Table))
@@ -439,6 +458,14 @@ func (g *generator) values(op *record.Op) {
 			always("after", g.keyOrRef("step"))
 		}
 		always("text", fmt.Sprintf("s%d", g.n(3)))
+	case "bill":
+		always("label", fmt.Sprintf("l%d", g.n(4)))
+		add("total", 99, 4) // read-only: ignored
+	case "line":
+		if create || g.n(3) == 0 {
+			always("bill", pick(g, g.keyOrRef("bill"), g.keyOrRef("bill"), text("")))
+		}
+		always("amount", g.n(10))
 	case "item":
 		if create {
 			always("id", g.key("item"))
@@ -503,7 +530,7 @@ func (c counts) enough(t *testing.T) {
 		"insert rejected", "insert forbidden", "update ok", "update not found", "update conflict", "update rejected", "update precondition",
 		"update forbidden", "upsert ok", "upsert conflict", "delete ok", "delete not found", "delete restricted", "delete rejected",
 		"delete precondition", "grouped ok", "grouped dependency", "limited ok", "limited forbidden", "limited not found",
-		"condition on op ok", "condition on op dependency", "condition on record ok", "ref ok", "ref dependency", "incident", "stopping units",
+		"condition on op ok", "condition on op dependency", "bill", "line", "condition on record ok", "ref ok", "ref dependency", "incident", "stopping units",
 	} {
 		if c[what] < units/500 {
 			t.Errorf("%q was drawn %d times in %d units: too seldom", what, c[what], units)

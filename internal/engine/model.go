@@ -30,6 +30,9 @@ type tableInfo struct {
 	program *rule.Program
 	err     *record.Error // the rules do not compile
 
+	positions []*rule.Position
+	totals    []*rule.Total
+
 	class, created, createdBy, updated, updatedBy, modCount int // indexes of audit fields, -1 if the table has none
 
 	numbered  []*catalog.Field
@@ -41,7 +44,8 @@ type tableInfo struct {
 	inUnique  []bool // by field index: part of a unique constraint
 	all       []string
 
-	mixed bool // classes below it have read rules of their own
+	mixed     bool // classes below it have read rules of their own
+	drawsKeys bool // callers cannot choose its keys
 
 	write, del footprint
 }
@@ -99,6 +103,7 @@ func (m *model) locked(t *catalog.Table) *tableInfo {
 		class: -1, created: -1, createdBy: -1, updated: -1, updatedBy: -1, modCount: -1,
 	}
 	m.tables[t] = info
+	info.drawsKeys = drawsKeys(t)
 	at := func(name string) int {
 		if f := t.Field(name); f != nil && f.Audit {
 			return f.Index
@@ -151,7 +156,9 @@ func (m *model) locked(t *catalog.Table) *tableInfo {
 	if err != nil {
 		info.err = record.Errorf(record.Internal, "", "the rules of table %s cannot be used", t.Name).Because(err)
 	}
-	info.program = program
+	if info.program = program; program != nil {
+		info.positions, info.totals = program.Positions(), program.Totals()
+	}
 	m.footprints(info, journaled)
 	return info
 }

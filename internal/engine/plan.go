@@ -15,10 +15,11 @@ type set struct {
 	ids   map[string]bool // of the records at hand, when there are several tasks
 }
 
-// last is what has happened to one stored table so far in a plan.
+// last is what has happened to one stored table so far in a plan: waves, -1 for none, and the sets of the last write, of the last look
+// by key and of the last totals.
 type last struct {
-	read, write int // waves, -1: none
-	set         *set
+	read, write, seen, kept int
+	set, seenBy, keptBy     *set
 }
 
 // plan lays the ops of atoms into waves of sets. An op comes after every earlier op whose footprint it meets with one of
@@ -59,9 +60,20 @@ func (p *planner) add(t *task) {
 		}
 	}
 	joined := p.joinable(t)
+	own := func(s *set) bool { return joined != nil && s == joined }
 	for _, id := range t.foot.reads {
 		if l := p.tables[id]; l != nil {
-			at = max(at, l.write+1)
+			at = max(at, l.write+1, l.kept+1)
+		}
+	}
+	for _, id := range t.foot.keyed {
+		l := p.tables[id]
+		if l == nil {
+			continue
+		}
+		at = max(at, l.write+1)
+		if !own(l.keptBy) {
+			at = max(at, l.kept+1)
 		}
 	}
 	for _, id := range t.foot.writes {
@@ -70,8 +82,30 @@ func (p *planner) add(t *task) {
 			continue
 		}
 		at = max(at, l.read+1)
-		if joined == nil || l.set != joined {
+		if !own(l.set) {
 			at = max(at, l.write+1)
+		}
+		if t.op.Verb == record.Insert && t.info != nil && id == t.info.id && t.info.drawsKeys {
+			continue // nobody can have looked for it
+		}
+		if !own(l.seenBy) {
+			at = max(at, l.seen+1)
+		}
+		if !own(l.keptBy) {
+			at = max(at, l.kept+1)
+		}
+	}
+	for _, id := range t.foot.keeps {
+		l := p.tables[id]
+		if l == nil {
+			continue
+		}
+		at = max(at, l.read+1)
+		if !own(l.set) {
+			at = max(at, l.write+1)
+		}
+		if !own(l.seenBy) {
+			at = max(at, l.seen+1)
 		}
 	}
 	var s *set
@@ -94,12 +128,22 @@ func (p *planner) add(t *task) {
 		l := p.at(id)
 		l.write, l.set = s.wave, s
 	}
+	for _, id := range t.foot.keyed {
+		if l := p.at(id); s.wave >= l.seen {
+			l.seen, l.seenBy = s.wave, s
+		}
+	}
+	for _, id := range t.foot.keeps {
+		if l := p.at(id); s.wave >= l.kept {
+			l.kept, l.keptBy = s.wave, s
+		}
+	}
 }
 
 func (p *planner) at(id int) *last {
 	l := p.tables[id]
 	if l == nil {
-		l = &last{read: -1, write: -1}
+		l = &last{read: -1, write: -1, seen: -1, kept: -1}
 		p.tables[id] = l
 	}
 	return l

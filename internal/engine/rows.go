@@ -27,7 +27,7 @@ type pending struct {
 // maxDerive is how deep records may derive records.
 const maxDerive = 8
 
-// change writes new and changed records: rules, derived records, checks, then the statements.
+// change writes new and changed records: rules, derived records, checks, positions, then the statements and the totals.
 func (w *writer) change(ctx context.Context, list []*pending) error {
 	if err := w.rules(ctx, list); err != nil {
 		return err
@@ -42,6 +42,13 @@ func (w *writer) change(ctx context.Context, list []*pending) error {
 		}
 	}
 	list = w.living(list)
+	if err := w.positions(ctx, list); err != nil || w.fault {
+		return err
+	}
+	if err := w.holdOwners(ctx, list); err != nil {
+		return err
+	}
+	list = w.living(list)
 	if err := w.statements(ctx, list); err != nil || w.fault {
 		return err
 	}
@@ -50,6 +57,9 @@ func (w *writer) change(ctx context.Context, list []*pending) error {
 		return err
 	}
 	if err := w.checkCreated(ctx, list); err != nil || w.fault {
+		return err
+	}
+	if err := w.totals(ctx, list); err != nil || w.fault {
 		return err
 	}
 	return w.results(ctx, list)
@@ -323,6 +333,8 @@ func (w *writer) insertSet(ctx context.Context, info *tableInfo, fields []*catal
 				return err
 			}
 			w.fail(p.t, written.Errs[i])
+			// Those after it may have numbers that one by one they would not have got.
+			w.fault = w.fault || i < len(list)-1 && len(info.positions) > 0
 			continue
 		}
 		w.mine(p.t)

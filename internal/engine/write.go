@@ -103,6 +103,7 @@ type writer struct {
 	apart  bool    // ops run one by one, to see which op of a failing group is the first to fail
 	wrote  bool    // there is something to commit
 	splits int
+	held   map[belonging]*pending // of the set at hand: records that others belong to, as stored
 }
 
 func (x *unit) transaction(ctx context.Context, atoms []*atom) *aborted {
@@ -280,6 +281,7 @@ func (w *writer) set(ctx context.Context, s *set) error {
 	if len(tasks) == 0 || w.fault {
 		return nil
 	}
+	clear(w.held)
 	defer x.rec.Enter(telemetry.App)()
 	switch s.verb {
 	case record.Get:

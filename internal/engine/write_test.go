@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"context"
+	"sync"
 	"testing"
 
 	"weir/internal/engine"
@@ -158,5 +160,67 @@ func TestToken_RepeatGetsTheStoredOutcome(t *testing.T) {
 		want(t, b.do(enginetest.Admin, op, other), show(first[0]), "conflict")
 		want(t, b.do(enginetest.Agent, op), "ok inserted TSK00002 "+"0000000000000000000000000f000002")
 		want(t, b.must(list("task", nil, "title")), "ok once / once")
+	})
+}
+
+func TestDeepInserts_FuseByLevel(t *testing.T) {
+	each(t, engine.Options{}, func(t *testing.T, b *bench) {
+		const bills, lines = 20, 3
+		var ops []record.Op
+		for i := range bills {
+			at := len(ops)
+			ops = append(ops, insert("bill", "", "label", "x"))
+			for k := range lines {
+				ops = append(ops, insert("line", id(100+i*lines+k), "bill", record.RefTo(at, "number"), "amount", k+1))
+			}
+			for j := at; j < len(ops); j++ {
+				ops[j].Group = i + 1
+			}
+		}
+		out := b.must(ops...)
+		for i, o := range out {
+			want := bills * lines
+			if ops[i].Table == "bill" {
+				want = bills
+			}
+			if o.Stat.SetOps != want {
+				t.Fatalf("op %d ran in a set of %d, want %d", i, o.Stat.SetOps, want)
+			}
+		}
+		want(t, b.must(list("line", record.Compare(record.Eq, record.F("sys_id"), record.C(text(id(102)))), "pos", "bill.total")), "ok 30 6")
+	})
+}
+
+func TestPositions_AreDistinctUnderConcurrency(t *testing.T) {
+	off := false
+	each(t, engine.Options{Coalesce: &off}, func(t *testing.T, b *bench) {
+		bill := b.must(insert("bill", "", "label", "x"))[0].Key[0]
+		const writers, rounds = 4, 10
+		var wg sync.WaitGroup
+		for w := range writers {
+			wg.Go(func() {
+				for i := range rounds {
+					u := &record.Unit{Version: b.snap.Version, Actors: []record.Actor{enginetest.Admin}, Ops: []record.Op{
+						insert("line", id(1000+w*rounds+i), "bill", bill, "amount", 1),
+					}}
+					if out := b.x.Execute(context.Background(), b.snap, u); out[0].Err != nil {
+						t.Errorf("writer %d: %v", w, out[0].Err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		rows := b.must(list("line", nil, "pos", "bill.total"))[0].Rows
+		seen := map[int64]bool{}
+		for i := range rows.Len() {
+			row := rows.At(i)
+			seen[row[0].N] = true
+			if row[1].N != writers*rounds {
+				t.Fatalf("the total is %d, want %d", row[1].N, writers*rounds)
+			}
+		}
+		if len(seen) != writers*rounds || !seen[10] || !seen[10*writers*rounds] {
+			t.Fatalf("%d positions: %v", len(seen), seen)
+		}
 	})
 }

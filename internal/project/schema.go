@@ -173,12 +173,14 @@ var descriptions = map[string]string{
 	"RuleDef.require":    "Fields that must not be empty.",
 	"RuleDef.set":        "Our field: expression.",
 	"RuleDef.check":      "The write is refused unless this expression is true.",
-	"RuleDef.message":    "What the caller of a refused write is told.",
-	"RuleDef.field":      "The field that a failed check names.",
+	"RuleDef.message":    "What the caller of a refused write is told, by a check or a lookup that finds nothing.",
+	"RuleDef.field":      "The field that a failed check, or such a lookup, names.",
 	"RuleDef.transition": "Which changes of a field are legal.",
 	"RuleDef.lookup":     "Copies fields of a record of another table.",
 	"RuleDef.choose":     "Copies fields of the best record of an assignment table.",
 	"RuleDef.derive":     "Writes a record of another table together with ours.",
+	"RuleDef.position":   "Numbers new records within the one that they belong to.",
+	"RuleDef.total":      "Keeps sums over our records in the one that they belong to.",
 
 	"TransitionDef.field": "The field.",
 	"TransitionDef.from":  "Old value: the new values it may change to. A value that is no key may change to anything.",
@@ -202,6 +204,14 @@ var descriptions = map[string]string{
 
 	"DeriveResult.key":   "Our field that receives the key of their record.",
 	"DeriveResult.state": "Our field that receives \"inserted\", \"updated\" or, when nothing changed, \"ignored\".",
+
+	"PositionDef.field":  "The field that holds the number: an integer, or a text of as many digits as are given.",
+	"PositionDef.within": "Our reference to the record that they belong to, which must exist.",
+	"PositionDef.step":   "How far numbers are apart; the first is one step. Defaults to 1.",
+	"PositionDef.digits": "How many digits a text has; it is filled with zeros.",
+
+	"TotalDef.in":  "Our reference to the record that holds the sums.",
+	"TotalDef.set": "Their field: our field, both integers or decimals.",
 
 	"AccessDef.read":   "Grants to read records.",
 	"AccessDef.create": "Grants to insert records.",

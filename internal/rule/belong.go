@@ -3,6 +3,7 @@ package rule
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 // Position numbers new records within the one that they belong to. The engine does it, when all other rules have run.
 type Position struct {
 	Rule   string
+	Of     *catalog.Table // whose records are numbered: the one that defines the rule
 	Field  *catalog.Field
 	Within *catalog.Field
 	Table  *catalog.Table // that Within refers to
@@ -54,21 +56,30 @@ func (p *Position) spent(last record.Value) *record.Error {
 
 // Total keeps sums over records in the one that they belong to. The engine does it, after the write.
 type Total struct {
+	Of     *catalog.Table // whose records are added up: the one that defines the rule
 	In     *catalog.Field
 	Table  *catalog.Table   // that In refers to
 	Theirs []*catalog.Field // that hold the sums
 	Ours   []*catalog.Field // that are added up
 }
 
-// Zero is the i-th sum of no records.
-func (t *Total) Zero(i int) record.Value {
-	if t.Theirs[i].Type == record.TypeInteger {
-		return record.IntValue(0)
+// Values are the sums as they are kept: of what the database added up, nil when there was nothing.
+func (t *Total) Values(sums []record.Value) ([]record.Value, error) {
+	values := make([]record.Value, len(t.Theirs))
+	for i, f := range t.Theirs {
+		text := "0"
+		if i < len(sums) && !sums[i].IsNull() {
+			text = sums[i].Text()
+		}
+		var err error
+		if values[i], err = record.Parse(f.Type, text); err != nil {
+			return nil, fmt.Errorf("sum of %s: %w", t.Ours[i].Name, err)
+		}
 	}
-	return record.TextValue("0")
+	return values, nil
 }
 
-// Positions are the numbers within other records that new ones get, Totals the sums that are kept in other records.
+// Positions are the numbers within other records that new records of the table get.
 func (p *Program) Positions() []*Position { return p.positions }
 
 // Totals are the sums over records of this table that are kept in others.
@@ -105,7 +116,7 @@ func (c *compiler) owner(what, name string) (*catalog.Field, *catalog.Table) {
 }
 
 func (c *compiler) position(what, name string, d *catalog.PositionDef) {
-	p := &Position{Rule: name, step: max(d.Step, 1), digits: d.Digits}
+	p := &Position{Rule: name, step: max(d.Step, 1), digits: d.Digits, Of: c.defining(func(r *catalog.RuleDef) bool { return r.Position == d })}
 	p.Field = c.field(what+": field", c.table, d.Field)
 	p.Within, p.Table = c.owner(what+": within", d.Within)
 	if p.Field == nil || p.Table == nil {
@@ -125,7 +136,7 @@ func (c *compiler) position(what, name string, d *catalog.PositionDef) {
 }
 
 func (c *compiler) total(what string, d *catalog.TotalDef) {
-	t := &Total{}
+	t := &Total{Of: c.defining(func(r *catalog.RuleDef) bool { return r.Total == d })}
 	if t.In, t.Table = c.owner(what+": in", d.In); t.Table == nil {
 		return
 	}
@@ -139,7 +150,7 @@ func (c *compiler) total(what string, d *catalog.TotalDef) {
 		}
 		whole := ours.Type == record.TypeInteger
 		if !whole && ours.Type != record.TypeDecimal || theirs.Type != ours.Type && !(whole && theirs.Type == record.TypeDecimal) {
-			c.check(what, fmt.Errorf("set: the sum of %s, a %s, does not fit %s, a %s", ours.Name, ours.Type, theirs.Name, theirs.Type))
+			c.check(what, fmt.Errorf("set: the sum of %s (%s) does not fit %s (%s)", ours.Name, ours.Type, theirs.Name, theirs.Type))
 		}
 		t.Theirs, t.Ours = append(t.Theirs, theirs), append(t.Ours, ours)
 	}
@@ -147,6 +158,19 @@ func (c *compiler) total(what string, d *catalog.TotalDef) {
 		c.check(what, errors.New("in: these sums go round in a circle"))
 	}
 	c.p.totals = append(c.p.totals, t)
+}
+
+// defining is the highest table of the hierarchy that has the rule.
+func (c *compiler) defining(is func(*catalog.RuleDef) bool) *catalog.Table {
+	top := c.table
+	for _, name := range c.table.Parents {
+		t, err := c.snap.Table(name)
+		if err != nil || !slices.ContainsFunc(t.Rules, func(r catalog.RuleDef) bool { return is(&r) }) {
+			break
+		}
+		top = t
+	}
+	return top
 }
 
 // leadsBack reports whether totals kept in t are added up, over any number of tables, in the table at hand.

@@ -28,7 +28,7 @@ type expression struct {
 	ordered  []*catalog.Field // direct operands of order comparisons and arithmetic
 	now      bool
 	user     bool
-	constant bool // reads nothing of the record
+	constant bool // reads nothing of the record and its actor
 }
 
 // The names under which values that are no fields stand in the environment. No identifier can contain "@".
@@ -50,7 +50,7 @@ func compileExpression(t *catalog.Table, text string) (*expression, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	e.constant = len(e.fields)+len(e.previous)+len(e.changed) == 0
+	e.constant = len(e.fields)+len(e.previous)+len(e.changed) == 0 && !e.user
 	e.program, err = expr.Compile(text, expr.Env(map[string]any{}), expr.AllowUndefinedVariables(), expr.DisableBuiltin("now"), expr.Patch(rewriter{}),
 		operator("@lt", ordered(func(c int) bool { return c < 0 })), operator("@le", ordered(func(c int) bool { return c <= 0 })),
 		operator("@gt", ordered(func(c int) bool { return c > 0 })), operator("@ge", ordered(func(c int) bool { return c >= 0 })),

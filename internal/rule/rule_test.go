@@ -408,3 +408,136 @@ func BenchmarkRun(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N)*1000/b.Elapsed().Seconds(), "rows/s")
 }
+
+const belongingYAML = `
+tables:
+  - name: invoice
+    audit: false
+    key: [number]
+    fields:
+      - {name: number, type: string}
+      - {name: account, type: reference, reference: account}
+      - {name: sum, type: decimal}
+      - {name: count, type: integer}
+    rules:
+      - {name: up, total: {in: account, set: {sum: sum}}}
+  - name: account
+    audit: false
+    key: [name]
+    fields: [{name: name, type: string}, {name: sum, type: decimal}, {name: parent, type: reference, reference: account}]
+  - name: entry
+    fields:
+      - {name: invoice, type: reference, reference: invoice}
+      - {name: pos, type: string, max_length: 4}
+      - {name: place, type: integer}
+      - {name: amount, type: decimal}
+      - {name: pieces, type: integer}
+      - {name: note, type: string}
+    rules:
+`
+
+func TestCompile_PositionsAndTotals(t *testing.T) {
+	snap := build(t, belongingYAML+`
+      - {name: pos, position: {field: pos, within: invoice, step: 10, digits: 4}}
+      - {name: place, position: {field: place, within: invoice}}
+      - {name: sum, total: {in: invoice, set: {sum: amount, count: pieces}}}
+`)
+	table, _ := snap.Table("entry")
+	p, err := Compile(snap, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.Empty() || len(p.Positions()) != 2 || len(p.Totals()) != 1 {
+		t.Fatalf("%d positions, %d totals", len(p.Positions()), len(p.Totals()))
+	}
+	f := func(pos *Position, last record.Value, want string) {
+		t.Helper()
+		v, err := pos.Next(last)
+		got := v.Text()
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("after %q: %q, want %q", last.Text(), got, want)
+		}
+	}
+	pos, place := p.Positions()[0], p.Positions()[1]
+	f(pos, record.Value{}, "0010")
+	f(pos, record.TextValue("0090"), "0100")
+	f(pos, record.TextValue("9989"), "9999")
+	f(pos, record.TextValue("9995"), "pos: there is no number after 9995")
+	f(pos, record.TextValue("x"), "pos: there is no number after x")
+	f(place, record.Value{}, "1")
+	f(place, record.IntValue(41), "42")
+	f(place, record.IntValue(1<<63-1), "place: there is no number after 9223372036854775807")
+
+	total := p.Totals()[0]
+	values, err := total.Values([]record.Value{record.IntValue(3), record.TextValue("10.50")}) // by their names: count, sum
+	if d := cmp.Diff([]record.Value{record.IntValue(3), record.TextValue("10.50")}, values); err != nil || d != "" {
+		t.Error(err, d)
+	}
+	if values, err = total.Values(nil); err != nil || values[0] != record.IntValue(0) || values[1] != record.TextValue("0") {
+		t.Error(err, values)
+	}
+}
+
+func TestCompile_ListsFaultsOfPositionsAndTotals(t *testing.T) {
+	snap := build(t, belongingYAML+`
+      - {name: r01, position: {field: gone, within: invoice}}
+      - {name: r02, position: {field: pos, within: note, digits: 4}}
+      - {name: r03, position: {field: pos, within: invoice}}
+      - {name: r04, position: {field: pos, within: invoice, digits: 5}}
+      - {name: r05, position: {field: amount, within: invoice}}
+      - {name: r06, position: {field: place, within: invoice, step: -1}}
+      - {name: r07, on: [insert], position: {field: place, within: invoice}}
+      - {name: r08, when: place > 1, total: {in: invoice, set: {sum: amount}}}
+      - {name: r09, total: {in: note, set: {sum: amount}}}
+      - {name: r10, total: {in: invoice, set: {}}}
+      - {name: r11, total: {in: invoice, set: {count: amount}}}
+      - {name: r12, total: {in: invoice, set: {sum: note}}}
+      - {name: r13, total: {in: invoice, set: {gone: amount}}}
+      - {name: r14, total: {in: invoice, set: {sum: amount}}, position: {field: place, within: invoice}}
+      - {name: r15, check: amount > 1, total: {in: invoice, set: {sum: amount}}}
+`)
+	table, _ := snap.Table("entry")
+	_, err := Compile(snap, table)
+	for _, want := range []string{
+		`rule r01: position: field: table entry has no field "gone"`, "rule r02: position: within: note is no reference", "rule r03: position: digits", "rule r04: position: digits",
+		"rule r05: position: amount is neither an integer nor a text", "rule r06: position: step is less than 1", "rule r07: on and when do not apply", "rule r08: on and when do not apply",
+		"rule r09: total: in: note is no reference", "rule r10: total: set names no field", "rule r11: total: set: the sum of amount (decimal) does not fit count (integer)",
+		"rule r12: total: set: the sum of note", `rule r13: total: set: table invoice has no field "gone"`, "rule r14: a position, and a total, is a rule of its own", "rule r15: a position, and a total,",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in %v", want, err)
+		}
+	}
+
+	snap = build(t, strings.Replace(belongingYAML, "reference: account}]", "reference: account}]\n    rules: [{name: round, total: {in: parent, set: {sum: sum}}}]", 1)+"      - {name: note, require: [note]}\n")
+	table, _ = snap.Table("account")
+	if _, err := Compile(snap, table); err == nil || !strings.Contains(err.Error(), "go round in a circle") {
+		t.Errorf("a circle: %v", err)
+	}
+}
+
+func TestLookup_SaysWhatItIsTold(t *testing.T) {
+	snap := build(t, `
+tables:
+  - name: other
+    fields: [{name: code, type: string}]
+  - name: own
+    fields: [{name: code, type: string}]
+    rules:
+      - {name: known, lookup: {table: other, match: {code: code}, set: {}, none: error}, field: code, message: nobody knows the code}
+`)
+	table, _ := snap.Table("own")
+	p, err := Compile(snap, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{t, table, p, &tables{}}
+	r := f.row(Insert, nil, map[string]string{"code": "x"})
+	f.run(r)
+	if r.Err == nil || r.Err.Error() != "code: nobody knows the code" {
+		t.Fatal(r.Err)
+	}
+}

@@ -59,10 +59,28 @@ type run struct {
 	previous map[string]any
 	actor    *record.Actor
 	user     map[string]any
+	same     map[*expression]any // results of expressions that look at nothing but the time
 }
 
 // eval evaluates e for a row.
 func (r *run) eval(e *expression, row *Row) (any, error) {
+	if !e.constant {
+		return r.evaluate(e, row)
+	}
+	if x, ok := r.same[e]; ok {
+		return x, nil
+	}
+	x, err := r.evaluate(e, row)
+	if err == nil {
+		if r.same == nil {
+			r.same = map[*expression]any{}
+		}
+		r.same[e] = x
+	}
+	return x, err
+}
+
+func (r *run) evaluate(e *expression, row *Row) (any, error) {
 	current := row.New
 	if current == nil {
 		current = row.Old

@@ -16,6 +16,8 @@ import (
 //	incident  a task with severity, ci_name and ci (derived by name)
 //	step      task (cascades), blocker (restricts), after, text (looked up in the step that it comes after)
 //	item      id (integer key, no audit), amount, dept (a foreign key)
+//	bill      number (drawn, its key, no audit), label, total (of its lines)
+//	line      bill (cascades), pos (within the bill), amount, mark (looked up in the bill)
 func Definitions() catalog.Definitions {
 	plain := false
 	return catalog.Definitions{Tables: []catalog.TableDef{
@@ -102,6 +104,38 @@ func Definitions() catalog.Definitions {
 			},
 			Access: catalog.AccessDef{
 				Create: []catalog.GrantDef{{}}, Update: []catalog.GrantDef{{}}, Delete: []catalog.GrantDef{{}},
+			},
+		},
+		{
+			Name: "bill", Audit: &plain, Key: []string{"number"},
+			Fields: []catalog.FieldDef{
+				{Name: "number", Type: "string", ReadOnly: true, Sequence: &catalog.Sequence{Name: "bill", Digits: 6}},
+				{Name: "label", Type: "string"},
+				{Name: "total", Type: "integer", ReadOnly: true, Default: 0},
+			},
+			Access: catalog.AccessDef{
+				Create: []catalog.GrantDef{{Roles: []string{"itil"}}}, Update: []catalog.GrantDef{{Roles: []string{"itil"}}},
+				Delete: []catalog.GrantDef{{Roles: []string{"itil"}}},
+			},
+		},
+		{
+			Name: "line",
+			Fields: []catalog.FieldDef{
+				{Name: "bill", Type: "reference", Reference: "bill", OnDelete: "cascade"},
+				{Name: "pos", Type: "integer", ReadOnly: true},
+				{Name: "amount", Type: "integer"},
+				{Name: "mark", Type: "string", ReadOnly: true},
+			},
+			Uniques: [][]string{{"bill", "pos"}},
+			Rules: []catalog.RuleDef{
+				{Name: "mark", Lookup: &catalog.LookupDef{Table: "bill", Match: map[string]string{"number": "bill"}, Set: map[string]string{"mark": "label"}}},
+				{Name: "amount", Check: "amount < 9", Message: "the amount must be less than 9", Field: "amount"},
+				{Name: "pos", Position: &catalog.PositionDef{Field: "pos", Within: "bill", Step: 10}},
+				{Name: "total", Total: &catalog.TotalDef{In: "bill", Set: map[string]string{"total": "amount"}}},
+			},
+			Access: catalog.AccessDef{
+				Create: []catalog.GrantDef{{Roles: []string{"itil"}}}, Update: []catalog.GrantDef{{Roles: []string{"itil"}}},
+				Delete: []catalog.GrantDef{{Roles: []string{"itil"}}},
 			},
 		},
 		{Name: "sys_journal_field", Fields: []catalog.FieldDef{

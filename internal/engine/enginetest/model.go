@@ -182,7 +182,7 @@ func may(a *record.Actor, verb record.Verb, t *catalog.Table, row storetest.Reco
 		// Comparisons with null: != holds, < does not.
 		null := row["state"].IsNull()
 		return itil && (null || state != 4) || own && !null && state < 3
-	case isTask(t), t.Name == "step" && verb != record.Get:
+	case isTask(t), (t.Name == "step" || t.Name == "bill" || t.Name == "line") && verb != record.Get:
 		return itil
 	case t.Name == "item":
 		return true
@@ -462,8 +462,23 @@ func (r *run) insert(i int, op *record.Op, a *record.Actor, t *catalog.Table, se
 	if t.Name == "item" && row["id"].IsNull() {
 		return record.Errorf(record.Invalid, "id", "")
 	}
+	if t.Name == "bill" {
+		r.ids++
+		row["number"], row["total"] = record.TextValue(fmt.Sprintf("bill%d", r.ids)), record.IntValue(0)
+	}
 	if err := r.rules(a, t, nil, row); err != nil {
 		return err
+	}
+	if t.Name == "line" && !row["bill"].IsNull() {
+		if r.find(r.table("bill"), row["bill"]) == nil {
+			return record.Errorf(record.Restricted, "bill", "")
+		}
+		row["pos"] = record.IntValue(10)
+		for _, other := range r.Rows["line"] {
+			if other["bill"] == row["bill"] {
+				row["pos"] = record.IntValue(max(row["pos"].N, other["pos"].N+10))
+			}
+		}
 	}
 	if err := r.constraints(t, nil, row); err != nil {
 		return err
@@ -472,6 +487,7 @@ func (r *run) insert(i int, op *record.Op, a *record.Actor, t *catalog.Table, se
 	if !may(a, record.Insert, t, row) {
 		return record.Errorf(record.Forbidden, "", "")
 	}
+	r.addUp()
 	r.wrote(i, op, a, t, row, true, true)
 	return nil
 }
@@ -510,6 +526,7 @@ func (r *run) update(i int, op *record.Op, a *record.Actor, t *catalog.Table, ol
 		return err
 	}
 	maps.Copy(old, row)
+	r.addUp()
 	r.wrote(i, op, a, t, old, false, changed)
 	return nil
 }
@@ -523,6 +540,12 @@ func (r *run) stamp(a *record.Actor, row storetest.Record) {
 func (r *run) rules(a *record.Actor, t *catalog.Table, old, row storetest.Record) *record.Error {
 	if prev := r.find(r.table("step"), row["after"]); t.Name == "step" && prev != nil && !row["after"].IsNull() {
 		row["text"] = prev["text"]
+	}
+	if bill := r.find(r.table("bill"), row["bill"]); t.Name == "line" && bill != nil && !row["bill"].IsNull() {
+		row["mark"] = bill["label"]
+	}
+	if t.Name == "line" && !row["amount"].IsNull() && row["amount"].N >= 9 {
+		return record.Errorf(record.Rejected, "amount", "")
 	}
 	if !isTask(t) {
 		return nil
@@ -573,6 +596,19 @@ func (r *run) deriveCI(a *record.Actor, row storetest.Record) {
 	row["ci"], row["ci_state"] = ci["sys_id"], record.TextValue("inserted")
 }
 
+// addUp makes the totals of all bills.
+func (r *run) addUp() {
+	for _, bill := range r.Rows["bill"] {
+		var sum int64
+		for _, l := range r.Rows["line"] {
+			if l["bill"] == bill["number"] {
+				sum += l["amount"].N
+			}
+		}
+		bill["total"] = record.IntValue(sum)
+	}
+}
+
 // constraints is what must hold of a record, journal entries included.
 func (r *run) constraints(t *catalog.Table, old, row storetest.Record) *record.Error {
 	if isTask(t) && row["title"].IsNull() {
@@ -580,13 +616,20 @@ func (r *run) constraints(t *catalog.Table, old, row storetest.Record) *record.E
 	}
 	unique := []string{t.Key[0]}
 	for _, u := range t.Uniques {
-		unique = append(unique, u[0])
+		if len(u) == 1 {
+			unique = append(unique, u[0])
+		}
 	}
 	for _, name := range unique {
 		for _, other := range r.Rows[t.Root] {
 			if !row[name].IsNull() && other[name] == row[name] && (old == nil || other[t.Key[0]] != old[t.Key[0]]) {
 				return record.Errorf(record.Conflict, name, "")
 			}
+		}
+	}
+	for _, other := range r.Rows["line"] {
+		if t.Name == "line" && !row["bill"].IsNull() && other["bill"] == row["bill"] && !row["pos"].IsNull() && other["pos"] == row["pos"] && (old == nil || other["sys_id"] != old["sys_id"]) {
+			return record.Errorf(record.Conflict, "", "")
 		}
 	}
 	if t.Name == "item" && !row["dept"].IsNull() && r.find(r.table("dept"), row["dept"]) == nil {
@@ -646,12 +689,16 @@ func (r *run) delete(i int, op *record.Op, a *record.Actor, t *catalog.Table, ke
 			}
 		}
 	}
+	if t.Name == "bill" {
+		r.Rows["line"] = slices.DeleteFunc(r.Rows["line"], func(l storetest.Record) bool { return l["bill"] == key })
+	}
 	if op.Return != nil {
 		r.out[i].Rows = r.project(a, t, row, op.Return)
 	}
 	r.rows[i] = maps.Clone(row)
 	r.Rows[t.Root] = slices.DeleteFunc(r.Rows[t.Root], func(o storetest.Record) bool { return o[t.Key[0]] == key })
 	r.out[i].Changed = true
+	r.addUp()
 	return nil
 }
 
@@ -663,6 +710,8 @@ var Shown = map[string][]string{
 	"incident":          {"sys_id", "severity", "ci_name", "ci.name", "ci_state"},
 	"step":              {"sys_id", "task", "blocker", "after", "text", "sys_mod_count"},
 	"item":              {"id", "amount", "dept"},
+	"bill":              {"label", "total"},
+	"line":              {"sys_id", "bill.label", "bill.total", "pos", "amount", "mark", "sys_mod_count"},
 	"sys_journal_field": {"name", "element", "element_id", "value", "sys_created_by"},
 }
 
