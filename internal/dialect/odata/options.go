@@ -15,10 +15,23 @@ type Options struct {
 	//
 	// Defaults to 0.
 	PageSize int `yaml:"page_size"`
-	// MaxDepth bounds nesting: of filters, of expands and of deep inserts.
+	// MaxDepth bounds nesting: of expands and of deep inserts.
 	//
 	// Defaults to 20.
 	MaxDepth int `yaml:"max_depth"`
+	// MaxFilterDepth bounds nesting of parentheses, calls and conditions over navigation in filters.
+	//
+	// Defaults to 100.
+	MaxFilterDepth int `yaml:"max_filter_depth"`
+	// MaxTerms is how many comparisons, calls and arithmetic operators a query may have. Comparisons of one property with many values,
+	// joined by or, count as one.
+	//
+	// Defaults to 1000.
+	MaxTerms int `yaml:"max_terms"`
+	// MaxExpand is how many navigation properties a query may expand, on all levels together.
+	//
+	// Defaults to 100.
+	MaxExpand int `yaml:"max_expand"`
 }
 
 // Defaults fills what is zero with its default.
@@ -28,6 +41,15 @@ func (o *Options) Defaults() {
 	}
 	if o.MaxDepth == 0 {
 		o.MaxDepth = 20
+	}
+	if o.MaxFilterDepth == 0 {
+		o.MaxFilterDepth = 100
+	}
+	if o.MaxTerms == 0 {
+		o.MaxTerms = 1000
+	}
+	if o.MaxExpand == 0 {
+		o.MaxExpand = 100
 	}
 }
 
@@ -42,5 +64,8 @@ func (o *Options) Validate() error {
 	check("max_query", o.MaxQuery, 1)
 	check("page_size", o.PageSize, 0)
 	check("max_depth", o.MaxDepth, 1)
+	check("max_filter_depth", o.MaxFilterDepth, 1)
+	check("max_terms", o.MaxTerms, 1)
+	check("max_expand", o.MaxExpand, 1)
 	return errors.Join(faults...)
 }
