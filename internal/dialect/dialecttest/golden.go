@@ -363,6 +363,7 @@ func (c *goldenCall) parse(t *testing.T, text string) (*dialect.Call, []string) 
 				t.Fatalf("request line %q is not METHOD target", line)
 			}
 			path, query, _ := strings.Cut(target, "?")
+			call.RawPath = path
 			path, err := url.PathUnescape(path)
 			if err != nil {
 				t.Fatal(err)

@@ -30,7 +30,8 @@ func appendETag(dst []byte, ver version, p *edm.Property, v record.Value) []byte
 
 // etagOf is the ETag of a version.
 func etagOf(ver version, p *edm.Property, v record.Value) string {
-	return string(appendETag(nil, ver, p, v))
+	var room [96]byte
+	return string(appendETag(room[:0], ver, p, v))
 }
 
 // appendJSONETag appends an ETag as a JSON string.

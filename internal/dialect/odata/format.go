@@ -204,6 +204,9 @@ func quality(params string) int {
 // head sets the status and the headers that every answer of the version has.
 func (q *request) head(a *wire.Answer, status int) {
 	a.Status = status
+	if a.Header == nil {
+		a.Header = make(wire.Header, 0, 4)
+	}
 	if q.ver == v2 {
 		a.Header.Add("DataServiceVersion", "2.0")
 		return

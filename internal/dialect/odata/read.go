@@ -28,6 +28,11 @@ func (q *request) read(t *target) (*dialect.Exchange, error) {
 	if err != nil {
 		return nil, err
 	}
+	return q.get(t, qy)
+}
+
+// get is the exchange of a GET whose query is read.
+func (q *request) get(t *target, qy *query) (*dialect.Exchange, error) {
 	r := &reading{request: q, target: t, query: qy, set: t.end()}
 	if err := readable(r.set, qy); err != nil {
 		return nil, err
@@ -561,9 +566,6 @@ func (r *reading) nothing() (*dialect.Exchange, error) {
 		}
 	}}, nil
 }
-
-// fail writes an error in mid-reply.
-func (r *reading) fail(a *wire.Answer, err error) { r.d.Fail(r.call, err, a) }
 
 // reply answers.
 func (r *reading) reply(out []record.Outcome, a *wire.Answer) {

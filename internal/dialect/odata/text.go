@@ -107,10 +107,25 @@ func appendMillis(dst []byte, micros int64) []byte {
 	return strconv.AppendInt(dst, ms, 10)
 }
 
-// dateMicros is the beginning of a day given as YYYY-MM-DD; false if it is none.
+// dateMicros is the beginning of a day given as YYYY-MM-DD; false if it is none. It is arithmetic, since time.Parse shows in feeds.
 func dateMicros(s string) (int64, bool) {
-	t, err := time.Parse("2006-01-02", s)
-	return t.UnixMicro(), err == nil
+	if len(s) != len("2006-01-02") || s[4] != '-' || s[7] != '-' {
+		return 0, false
+	}
+	number := func(s string) (n int) {
+		for i := range len(s) {
+			if s[i] < '0' || s[i] > '9' {
+				return -1
+			}
+			n = n*10 + int(s[i]-'0')
+		}
+		return n
+	}
+	y, m, d := number(s[:4]), number(s[5:7]), number(s[8:])
+	if y < 0 || m < 1 || m > 12 || d < 1 || d > 31 {
+		return 0, false
+	}
+	return time.Date(y, time.Month(m), d, 0, 0, 0, 0, time.UTC).UnixMicro(), true
 }
 
 // appendGUID appends a GUID in lower case with hyphens, however the field stores it.
@@ -150,11 +165,30 @@ func appendEdmTime(dst []byte, seconds int64) []byte {
 	return dst
 }
 
-// appendClock appends an Edm.Time of V2 for a time of day hh:mm:ss[.f].
-func appendClock(dst []byte, s string) []byte {
-	if len(s) < 8 || s[2] != ':' || s[5] != ':' {
-		return append(dst, s...)
+// isClock reports whether s is a time of day, hh:mm:ss[.f].
+func isClock(s string) bool {
+	if len(s) < 8 {
+		return false
 	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case i == 2 || i == 5:
+			if c != ':' {
+				return false
+			}
+		case i == 8:
+			if c != '.' {
+				return false
+			}
+		case c < '0' || c > '9':
+			return false
+		}
+	}
+	return true
+}
+
+// appendClock appends an Edm.Time of V2 for a time of day, which isClock has let through.
+func appendClock(dst []byte, s string) []byte {
 	dst = append(append(append(dst, "PT"...), s[:2]...), 'H')
 	dst = append(append(dst, s[3:5]...), 'M')
 	return append(append(dst, s[6:]...), 'S')
@@ -226,7 +260,7 @@ func appendNumber(dst []byte, v record.Value, scale int) []byte {
 	return appendDecimal(dst, v.S, scale)
 }
 
-// raw appends a value as plain text and in XML stands it, unescaped: what …/$value answers, and what Atom holds in an element. Times
+// appendRaw appends a value as plain text: what …/$value answers, and unescaped what Atom holds in an element. Times
 // follow the version: V2 writes an Edm.DateTime without zone and an Edm.Time.
 func appendRaw(dst []byte, ver version, p *edm.Property, v record.Value) []byte {
 	switch p.Kind {
@@ -258,7 +292,7 @@ func appendRaw(dst []byte, ver version, p *edm.Property, v record.Value) []byte 
 			return append(append(dst, v.S...), "T00:00:00"...)
 		}
 	case edm.TimeOfDay:
-		if ver == v2 {
+		if ver == v2 && isClock(v.S) {
 			return appendClock(dst, v.S)
 		}
 	case edm.Duration:
@@ -284,7 +318,7 @@ func shown(p *edm.Property, v record.Value) record.Value {
 	return v
 }
 
-// appendQuoted2 appends a value as JSON of V2 (protocol notes, section 2): numbers that JavaScript cannot hold exactly are texts,
+// appendJSON2 appends a value as JSON of V2 (protocol notes, section 2): numbers that JavaScript cannot hold exactly are texts,
 // times are /Date(…)/ and Edm.Time.
 func appendJSON2(dst []byte, p *edm.Property, v record.Value) []byte {
 	switch v.Form {
@@ -317,7 +351,9 @@ func appendJSON2(dst []byte, p *edm.Property, v record.Value) []byte {
 				return appendDate2(dst, micros)
 			}
 		case edm.TimeOfDay:
-			return append(appendClock(append(dst, '"'), v.S), '"')
+			if isClock(v.S) {
+				return append(appendClock(append(dst, '"'), v.S), '"')
+			}
 		case edm.Binary:
 			dst = base64.StdEncoding.AppendEncode(append(dst, '"'), []byte(v.S))
 			return append(dst, '"')
