@@ -138,12 +138,12 @@ func (g *growth) prepare(q *request) {
 	}
 	for i, l := range on {
 		g.other = append(g.other, g.shape.column(paths[i]))
-		g.keys.text[i] = textual(l.Own) != textual(l.Other)
+		g.keys.text[i] = heldAsText(l.Own) != heldAsText(l.Other)
 	}
 }
 
-// textual reports whether values of a property are held as text.
-func textual(p *edm.Property) bool {
+// heldAsText reports whether values of a property are held as text.
+func heldAsText(p *edm.Property) bool {
 	if p.Field != nil {
 		return p.Field.Type.Textual()
 	}

@@ -12,13 +12,7 @@ import (
 
 // read is the exchange of a GET.
 func (q *request) read(t *target) (*dialect.Exchange, error) {
-	switch t.kind {
-	case serviceTarget:
-		return &dialect.Exchange{Reply: func(_ []record.Outcome, a *wire.Answer) {
-			q.head(a, 200)
-			q.format.service(q, a)
-		}}, nil
-	case metadataTarget, batchTarget, functionTarget:
+	if t.kind == functionTarget {
 		return nil, record.Errorf(record.NotAllowed, "", "the method %.20s does not exist here", q.method)
 	}
 	if t.each {
@@ -253,8 +247,9 @@ func (r *reading) follow(st *step, values []record.Value) (spot, error) {
 	if len(st.nav.On) == 0 || target.Type.Table == nil {
 		next.nowhere = true // below a transport shell
 	}
-	for _, v := range values {
-		next.nowhere = next.nowhere || v.IsNull()
+	for i, l := range st.nav.On {
+		values[i] = fitting(l.Other, values[i])
+		next.nowhere = next.nowhere || values[i].IsNull()
 	}
 	if next.nowhere {
 		return next, nil
@@ -265,19 +260,8 @@ func (r *reading) follow(st *step, values []record.Value) (spot, error) {
 		for i, p := range key {
 			next.known = append(next.known, fact{p, st.key[i]})
 		}
-	} else if !st.nav.Many && len(key) == len(st.nav.On) {
-		next.key = make([]record.Value, len(key))
-		for i, p := range key {
-			for k, l := range st.nav.On {
-				if l.Other == p {
-					next.key[i] = values[k]
-				}
-			}
-			if next.key[i].IsNull() {
-				next.key = nil // it leads to other properties than the key
-				break
-			}
-		}
+	} else if !st.nav.Many {
+		next.key = keyOf(st.nav, values)
 	}
 	for i, l := range st.nav.On {
 		f := fact{l.Other, values[i]}
@@ -295,6 +279,39 @@ func (r *reading) follow(st *step, values []record.Value) (spot, error) {
 		}
 	}
 	return next, nil
+}
+
+// keyOf is the key of the entity that a navigation property with these values leads to, nil if it compares other properties.
+func keyOf(nav *edm.Nav, values []record.Value) []record.Value {
+	props := nav.Target.Type.Key
+	if len(props) != len(nav.On) {
+		return nil
+	}
+	key := make([]record.Value, len(props))
+	for i, p := range props {
+		for k, l := range nav.On {
+			if l.Other == p {
+				key[i] = values[k]
+			}
+		}
+		if key[i].IsNull() {
+			return nil
+		}
+	}
+	return key
+}
+
+// fitting is a value in the form of a property that it is to be compared with: a reference is text whatever the key it refers to is. A
+// text that cannot be such a value is null, and refers to nothing.
+func fitting(p *edm.Property, v record.Value) record.Value {
+	if p.Field == nil || v.Form != record.Text || p.Field.Type.Textual() {
+		return v
+	}
+	v, err := record.Parse(p.Field.Type, v.S)
+	if err != nil {
+		return record.Value{}
+	}
+	return v
 }
 
 // want works out what is read of the end of the path.
