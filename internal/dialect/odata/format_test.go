@@ -133,8 +133,12 @@ func FuzzNegotiate(f *testing.F) {
 		if err != nil && record.KindOf(err) != record.NotAcceptable {
 			t.Fatal(err)
 		}
-		preference(accept, "odata.maxpagesize")
-		matches(accept, param)
+		if v, ok := preference(accept, param); !ok && v != "" {
+			t.Fatalf("no preference has the value %q", v)
+		}
+		if matches("", accept) {
+			t.Fatal("no tag matches")
+		}
 		if strings.Contains(accept, "*/*") && !strings.ContainsAny(accept, `";=`) && err != nil && param == "" {
 			t.Fatalf("%q accepts everything", accept)
 		}

@@ -1,16 +1,12 @@
 package odata
 
 import (
-	"context"
-	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"weir/internal/catalog"
 	"weir/internal/dialect"
-	"weir/internal/dialect/dialecttest"
 	"weir/internal/edm"
 	"weir/internal/engine"
 	"weir/internal/record"
@@ -18,7 +14,6 @@ import (
 	"weir/internal/store/postgres"
 	"weir/internal/store/sqlite"
 	"weir/internal/store/storetest"
-	"weir/internal/telemetry"
 )
 
 // marketDefinitions are a little EPM: partners in a tree, what they supply, orders with items, shelves with a key of two fields, and
@@ -239,23 +234,4 @@ func (m *market) fill(t *testing.T) {
 		[]string{"HT-1000", "0001", "A"}, []string{"HT-1000", "0002", "B"}, []string{"HT-1001", "0001", "C"}, []string{"HT-1001", "0002", "D"})
 	m.insert(t, "move", []string{"id", "product", "plant", "amount"},
 		[]string{"1", "HT-1000", "0001", "5"}, []string{"2", "HT-1000", "0002", "6"}, []string{"3", "HT-1001", "0001", "7"}, []string{"4", "HT-1001", "0003", "8"})
-}
-
-func (m *market) server() dialecttest.Server {
-	return dialecttest.Server{Snapshot: m.snap, Executor: m.exec, Dialect: m.d}
-}
-
-// get answers a GET below the root of the service.
-func (m *market) get(t *testing.T, ver version, address string, header ...string) (status int, body string, statements int) {
-	t.Helper()
-	path, query, _ := strings.Cut(address, "?")
-	c := &dialect.Call{Method: "GET", Path: fmt.Sprintf("/odata/v%d/MARKET/%s", ver, path), RawQuery: query, Base: dialecttest.Base, Actor: dialecttest.Actors["admin"]}
-	c.RawPath = c.Path
-	c.Header.Add("Accept", "application/json")
-	for i := 0; i < len(header); i += 2 {
-		c.Header.Set(header[i], header[i+1])
-	}
-	rec := telemetry.New()
-	a := dialecttest.Do(telemetry.With(context.WithoutCancel(t.Context()), rec), m.server(), c)
-	return a.Status, string(a.Body), int(rec.SQLCount.Load())
 }

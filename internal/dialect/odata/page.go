@@ -33,7 +33,7 @@ func (p *page) mark(row []record.Value) {
 
 // pageSize is how many entities of set an answer holds at most, 0 for any number: max_page of the set, else page_size of the service,
 // else the setting odata.page_size; the client may ask for less. preferred is what it asked for, 0 for nothing.
-func (q *request) pageSize(set *edm.Set) (size, preferred int64) {
+func (q *request) pageSize(set *edm.Set) (size, asked int64) {
 	size = int64(set.MaxPage)
 	if size == 0 {
 		size = int64(q.svc.Def.PageSize)
@@ -44,16 +44,13 @@ func (q *request) pageSize(set *edm.Set) (size, preferred int64) {
 	if q.ver == v2 {
 		return size, 0
 	}
-	for _, name := range []string{"odata.maxpagesize", "maxpagesize"} {
-		text, ok := preference(q.call.Header.Get("Prefer"), name)
-		n, err := strconv.ParseInt(text, 10, 32)
-		if !ok || err != nil || n < 1 {
-			continue // a preference that cannot be read is none
-		}
-		if size == 0 || n < size {
-			return n, n
-		}
+	text, ok := preferred(q.call.Header, "maxpagesize")
+	n, err := strconv.ParseInt(text, 10, 32)
+	if !ok || err != nil || n < 1 { // a preference that cannot be read is none
 		return size, 0
+	}
+	if size == 0 || n < size {
+		return n, n
 	}
 	return size, 0
 }

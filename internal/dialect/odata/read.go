@@ -1,6 +1,7 @@
 package odata
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,7 +35,7 @@ func (q *request) get(t *target, qy *query) (*dialect.Exchange, error) {
 	if err := r.want(); err != nil {
 		return nil, err
 	}
-	r.spot = spot{set: t.set, key: t.key, many: t.key == nil}
+	r.spot = spot{set: t.set, key: slices.Clone(t.key), many: t.key == nil} // Refs in it belong to the op
 	for i, p := range t.set.Type.Key {
 		if t.key != nil && p.Path != "" {
 			r.spot.known = append(r.spot.known, fact{p, t.key[i]})
@@ -256,7 +257,7 @@ func (r *reading) follow(st *step, values []record.Value) (spot, error) {
 	}
 	key := target.Type.Key
 	if st.key != nil {
-		next.key = st.key
+		next.key = slices.Clone(st.key)
 		for i, p := range key {
 			next.known = append(next.known, fact{p, st.key[i]})
 		}
@@ -336,7 +337,7 @@ func (r *reading) want() error {
 		return nil
 	}
 	r.order = qy.sort
-	size, preferred := r.pageSize(r.set)
+	size, asked := r.pageSize(r.set)
 	if qy.token == "" && (size == 0 || qy.top >= 0 && qy.top <= size) || r.set.Type.Table == nil {
 		return nil
 	}
@@ -346,7 +347,7 @@ func (r *reading) want() error {
 		for _, s := range r.order {
 			r.page.cols = append(r.page.cols, r.shape.column(s.Path))
 		}
-		r.pref = preferred
+		r.pref = asked
 		if qy.top >= 0 {
 			r.top = qy.top - size
 		}
