@@ -60,13 +60,13 @@ func inner(list *[]column, name string) *[]column {
 	return &(*list)[len(*list)-1].inner
 }
 
-// selection is the columns as a context names them: Category,ToSupplier(CompanyName),Total.
-func selection(list []column) string {
+// columnNames are the columns as a context names them: Category,ToSupplier(CompanyName),Total.
+func columnNames(list []column) string {
 	names := make([]string, len(list))
 	for i := range list {
 		names[i] = list[i].name
 		if list[i].col < 0 {
-			names[i] += "(" + selection(list[i].inner) + ")"
+			names[i] += "(" + columnNames(list[i].inner) + ")"
 		}
 	}
 	return strings.Join(names, ",")
@@ -82,7 +82,7 @@ func (r *reading) applied(a *wire.Answer, rows *record.Rows) {
 	columns := r.query.apply.columns()
 	r.head(a, 200)
 	f.content(a)
-	a.Body = f.context(r.request, append(a.Body, '{'), []byte(r.set.Name+"("+selection(columns)+")"))
+	a.Body = f.context(r.request, append(a.Body, '{'), []byte(r.set.Name+"("+columnNames(columns)+")"))
 	a.Body = f.count(a.Body, r.count)
 	a.Body = append(a.Body, `"value":[`...)
 	for i := 0; rows != nil && i < rows.Len(); i++ {

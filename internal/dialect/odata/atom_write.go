@@ -55,13 +55,14 @@ func (f atom2) feed(q *request, a *wire.Answer, n *node, total int64, next func(
 		dst = append(strconv.AppendInt(dst, total, 10), "</m:count>"...)
 	}
 	a.Body = dst
+	start := len(a.Body)
 	for i := 0; ; i++ {
 		row, ok := n.next()
 		if !ok {
 			break
 		}
 		a.Body = e.entity(a.Body, n, row, i, "<entry")
-		if !q.grown(a) {
+		if !q.wrote(a, n, start, i) {
 			return
 		}
 	}
@@ -242,14 +243,15 @@ func (f atom2) links(q *request, a *wire.Answer, n *node, single bool, total int
 		a.Body = append(a.Body, `<m:count xmlns:m="`+nsMetadata+`">`...)
 		a.Body = append(strconv.AppendInt(a.Body, total, 10), "</m:count>"...)
 	}
-	for {
+	start := len(a.Body)
+	for i := 0; ; i++ {
 		row, ok := n.next()
 		if !ok {
 			break
 		}
 		a.Body = append(append(a.Body, "<uri>"...), base...)
 		a.Body = append(n.shape.appendRowPath(a.Body, v2, row), "</uri>"...)
-		if !q.grown(a) {
+		if !q.wrote(a, n, start, i) {
 			return
 		}
 	}

@@ -210,7 +210,7 @@ func (b *batch) begin(c *dialect.Call) (*request, error) {
 	b.spare = b.spare[1:]
 	*q = b.svc
 	q.call, q.method, q.rest = c, methodOf(c), strings.TrimPrefix(rest, "/")
-	return q, q.options()
+	return q, q.readQuery()
 }
 
 // beginAnswer chooses the form of the answer: as Accept says, else that of the request.

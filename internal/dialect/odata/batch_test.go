@@ -107,6 +107,7 @@ func (notes) Decode(_ *catalog.Snapshot, c *dialect.Call) (*dialect.Exchange, er
 		},
 	}, nil
 }
+
 func (notes) Fail(_ *dialect.Call, err error, a *wire.Answer) {
 	a.Status = 400
 	a.Body = append(a.Body, err.Error()...)
@@ -185,8 +186,8 @@ func parseCall(t *testing.T, text string) *dialect.Call {
 	return c
 }
 
-// guids are keys that differ from run to run.
-var guids = regexp.MustCompile(`[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}`)
+// batchGUIDs are keys that differ from run to run.
+var batchGUIDs = regexp.MustCompile(`[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}`)
 
 // exchange sends a request and prints what came of it.
 func (b *batchShop) exchange(t *testing.T, text string) string {
@@ -213,7 +214,7 @@ func (b *batchShop) exchange(t *testing.T, text string) string {
 		}
 		body = bytes.ReplaceAll(body, []byte("\r\n"), []byte("\n"))
 	}
-	fmt.Fprintf(&out, "\n%s\n", bytes.TrimSuffix(guids.ReplaceAll(body, []byte("<guid>")), []byte("\n")))
+	fmt.Fprintf(&out, "\n%s\n", bytes.TrimSuffix(batchGUIDs.ReplaceAll(body, []byte("<guid>")), []byte("\n")))
 	for i, r := range records {
 		if i == 0 {
 			out.WriteString("\n")

@@ -15,7 +15,7 @@ import (
 )
 
 // asked answers a GET whose query is given as data.
-func (m *market) asked(t *testing.T, ver version, address string, qy *query, header ...string) (status int, body string, statements int) {
+func (m *market) asked(t testing.TB, ver version, address string, qy *query, header ...string) (status int, body string, statements int) {
 	t.Helper()
 	c := &dialect.Call{Method: "GET", Path: fmt.Sprintf("/odata/v%d/MARKET/%s", ver, address), Base: dialecttest.Base, Actor: dialecttest.Actors["admin"]}
 	c.RawPath = c.Path
@@ -95,7 +95,7 @@ func TestExpand_IsOneStatementForEachLevel(t *testing.T) {
 }
 
 // many adds n orders with three items each.
-func (m *market) many(t *testing.T, n int) {
+func (m *market) many(t testing.TB, n int) {
 	var orders, items [][]string
 	for i := range n {
 		id := fmt.Sprintf("06%08d", i)

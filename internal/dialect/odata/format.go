@@ -1,6 +1,7 @@
 package odata
 
 import (
+	"slices"
 	"strings"
 
 	"weir/internal/edm"
@@ -242,9 +243,19 @@ func (q *request) jsonAddress() string {
 	return s
 }
 
-// grown flushes an answer that has become large; false if there is no use in going on.
-func (q *request) grown(a *wire.Answer) bool {
-	if a.Flush == nil || len(a.Body) < wire.FlushAt {
+// sample is how many rows are written before the size of all is estimated.
+const sample = 8
+
+// wrote is told that row i of n is written, the first of them at a length of start. It makes room for the rest once it can be
+// estimated, and flushes an answer that streams; false if there is no use in going on.
+func (q *request) wrote(a *wire.Answer, n *node, start, i int) bool {
+	if a.Flush == nil {
+		if i+1 == sample && !n.rows.Streaming() {
+			a.Body = slices.Grow(a.Body, (len(a.Body)-start)/sample*(n.rows.Len()-sample)*9/8)
+		}
+		return true
+	}
+	if len(a.Body) < wire.FlushAt {
 		return true
 	}
 	q.sent = true

@@ -24,6 +24,7 @@ func (f json2) feed(q *request, a *wire.Answer, n *node, total int64, next func(
 	f.begin(a)
 	a.Body = append(a.Body, `{"results":[`...)
 	e := encoder2{base: q.jsonAddress()}
+	start := len(a.Body)
 	for i := 0; ; i++ {
 		row, ok := n.next()
 		if !ok {
@@ -33,7 +34,7 @@ func (f json2) feed(q *request, a *wire.Answer, n *node, total int64, next func(
 			a.Body = append(a.Body, ',')
 		}
 		a.Body = e.entity(a.Body, n, row, i)
-		if !q.grown(a) {
+		if !q.wrote(a, n, start, i) {
 			return
 		}
 	}
@@ -173,6 +174,7 @@ func (f json2) links(q *request, a *wire.Answer, n *node, single bool, total int
 	if !single {
 		a.Body = append(a.Body, `{"results":[`...)
 	}
+	start := len(a.Body)
 	for i := 0; ; i++ {
 		row, ok := n.next()
 		if !ok {
@@ -186,7 +188,7 @@ func (f json2) links(q *request, a *wire.Answer, n *node, single bool, total int
 		if single {
 			break
 		}
-		if !q.grown(a) {
+		if !q.wrote(a, n, start, i) {
 			return
 		}
 	}

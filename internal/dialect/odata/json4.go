@@ -134,6 +134,7 @@ func (f *json4) feed(q *request, a *wire.Answer, n *node, total int64, next func
 	a.Body = f.count(a.Body, total)
 	a.Body = append(a.Body, `"value":[`...)
 	e := f.encoder(q)
+	start := len(a.Body)
 	for i := 0; ; i++ {
 		row, ok := n.next()
 		if !ok {
@@ -143,7 +144,7 @@ func (f *json4) feed(q *request, a *wire.Answer, n *node, total int64, next func
 			a.Body = append(a.Body, ',')
 		}
 		a.Body = append(e.members(append(a.Body, '{'), n, row, i), '}')
-		if !q.grown(a) {
+		if !q.wrote(a, n, start, i) {
 			return
 		}
 	}
@@ -370,6 +371,7 @@ func (f *json4) links(q *request, a *wire.Answer, n *node, single bool, total in
 	a.Body = f.context(q, append(a.Body, '{'), []byte("Collection($ref)"))
 	a.Body = f.count(a.Body, total)
 	a.Body = append(a.Body, `"value":[`...)
+	start := len(a.Body)
 	for i := 0; ; i++ {
 		row, ok := n.next()
 		if !ok {
@@ -379,7 +381,7 @@ func (f *json4) links(q *request, a *wire.Answer, n *node, single bool, total in
 			a.Body = append(a.Body, ',')
 		}
 		a.Body = append(f.ref(append(a.Body, '{'), base, n.shape, row), '}')
-		if !q.grown(a) {
+		if !q.wrote(a, n, start, i) {
 			return
 		}
 	}

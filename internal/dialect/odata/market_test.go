@@ -153,7 +153,7 @@ func onMarket(t *testing.T, f func(t *testing.T, open func(t *testing.T) *market
 	})
 }
 
-func newMarket(t *testing.T, s store.Store) *market {
+func newMarket(t testing.TB, s store.Store) *market {
 	t.Cleanup(func() { s.Close() })
 	m := marketSnapshot(t)
 	storetest.Create(t, s, m.snap)
@@ -183,7 +183,7 @@ func marketSnapshot(t testing.TB) *market {
 }
 
 // insert writes records of a table: each row is the texts of fields, "" for null.
-func (m *market) insert(t *testing.T, name string, fields []string, rows ...[]string) {
+func (m *market) insert(t testing.TB, name string, fields []string, rows ...[]string) {
 	t.Helper()
 	table, err := m.snap.Table(name)
 	if err != nil {
@@ -211,7 +211,7 @@ func (m *market) insert(t *testing.T, name string, fields []string, rows ...[]st
 	}
 }
 
-func (m *market) fill(t *testing.T) {
+func (m *market) fill(t testing.TB) {
 	m.insert(t, "partner", []string{"id", "name", "city", "zip", "parent", "changed"},
 		[]string{"P1", "SAP & <Sons>", "Walldorf", "69190", "", "2024-01-31 10:00:00"},
 		[]string{"P2", "Becker \"B\" Berlin", "Berlin", "10115", "P1", "2024-01-31 10:00:00.5"},

@@ -97,11 +97,11 @@ func (d *Dialect) begin(snap *catalog.Snapshot, c *dialect.Call) (*request, erro
 	if err := q.locate(); err != nil {
 		return nil, err
 	}
-	return q, q.options()
+	return q, q.readQuery()
 }
 
-// options reads the query string and finds the format.
-func (q *request) options() (err error) {
+// readQuery reads the query string and finds the format.
+func (q *request) readQuery() (err error) {
 	if n := len(q.call.RawQuery); n > q.d.opt.MaxQuery {
 		return record.Errorf(record.TooLarge, "", "the query has %d bytes, more than %d; see odata.max_query", n, q.d.opt.MaxQuery)
 	}
