@@ -143,11 +143,18 @@ type run struct {
 	parents [][]int // by item; nil if no item depends on another
 	scan    scan
 
+	last    addressed
 	done    []bool // answered or left unserviced
 	next    int    // the first item that Answered has not had
 	held    int    // answers that it has not had
 	stopped bool   // the item before next failed, and that is the end
 	paused  bool   // it gets nothing for now
+}
+
+// addressed is a URL that an item may have and what it means: many items of a batch have the same.
+type addressed struct {
+	url, path, rawPath, rawQuery string
+	dialect                      Dialect
 }
 
 // work is the state of one item between its decoding and its answer.
@@ -324,7 +331,7 @@ func (r *run) ready(i int) bool {
 // call is what decoders see of item i, its address aside.
 func (r *run) call(i int) Call {
 	it := &r.items[i]
-	return Call{Method: it.Method, Base: r.outer.Base, Actor: r.outer.Actor, Item: true, Body: it.Body, Header: r.headers(it.Header), ContentID: it.ID}
+	return Call{Method: it.Method, Base: r.outer.Base, Actor: r.outer.Actor, Item: true, Body: it.Body, Header: r.headers(it.Header), ContentID: it.ID, ID: r.outer.ID}
 }
 
 // late reports whether the time of the batch is over.
@@ -333,19 +340,24 @@ func (r *run) late() bool { return time.Since(r.begin) >= r.Config.Time }
 // decode makes an exchange of item i, which has before ops of its group before it; if that fails the item is answered.
 func (r *run) decode(i, before int) bool {
 	w := &r.work[i]
-	if err := r.address(&w.call, r.items[i].URL); err != nil {
-		r.refuse(i, err)
-		return false
-	}
-	w.dialect = r.Mux.Find(w.call.Path)
-	if w.dialect == nil {
-		w.dialect = r.dialect
-		r.fail(i, record.Errorf(record.NoPath, "", "Requested URI does not represent any resource"))
-		return false
-	}
-	if b, ok := w.dialect.(Batcher); ok && b.IsBatch("POST", w.call.Path) || sealedPath(w.call.Path) {
-		r.refuse(i, record.Errorf(record.Invalid, "", "%.200s cannot be part of a batch", w.call.Path))
-		return false
+	if l := &r.last; l.dialect != nil && l.url == r.items[i].URL {
+		w.call.Path, w.call.RawPath, w.call.RawQuery, w.dialect = l.path, l.rawPath, l.rawQuery, l.dialect
+	} else {
+		if err := r.address(&w.call, r.items[i].URL); err != nil {
+			r.refuse(i, err)
+			return false
+		}
+		w.dialect = r.Mux.Find(w.call.Path)
+		if w.dialect == nil {
+			w.dialect = r.dialect
+			r.fail(i, record.Errorf(record.NoPath, "", "Requested URI does not represent any resource"))
+			return false
+		}
+		if b, ok := w.dialect.(Batcher); ok && b.IsBatch("POST", w.call.Path) || sealedPath(w.call.Path) {
+			r.refuse(i, record.Errorf(record.Invalid, "", "%.200s cannot be part of a batch", w.call.Path))
+			return false
+		}
+		*l = addressed{r.items[i].URL, w.call.Path, w.call.RawPath, w.call.RawQuery, w.dialect}
 	}
 	if r.Admit != nil {
 		var err error
