@@ -220,7 +220,7 @@ func TestGroup_FailsAsAWholeAndOneItemIsGuilty(t *testing.T) {
 	l := &library{opt: dialect.Options{Ordered: true}}
 	l.run(t, in(1, post("1", "/api/w/a")), in(1, post("2", "/api/fails")), in(1, post("3", "/api/w/b")), post("4", "/api/w/c"))
 	l.check(t, []string{"ordered: insert a in 1, insert fails in 1, insert b in 1, insert c"},
-		[]string{"1 424 undone (undone)", "2 400 fails (guilty)", "3 424 undone (undone)", "4 201 w c 0.3"})
+		[]string{"1 424 undone, since another request of its group failed (undone)", "2 400 fails (guilty)", "3 424 undone, since another request of its group failed (undone)", "4 201 w c 0.3"})
 }
 
 func TestGroup_ThatCannotBeDecodedIsNotRun(t *testing.T) {
@@ -288,7 +288,7 @@ func TestStopOnError_NothingAfterTheFirstFailureHappens(t *testing.T) {
 		"a group fails": {
 			[]dialect.Item{in(1, post("1", "/api/w/a")), in(1, post("2", "/api/w/b")), in(2, post("3", "/api/fails")), in(2, post("4", "/api/w/b")), post("5", "/api/w/c")},
 			[]string{"stopping ordered: insert a in 1, insert b in 1, insert fails in 2, insert b in 2, insert c"},
-			[]string{"1 201 w a 0.0", "2 201 w b 0.1", "3 400 fails (guilty)", "4 424 undone (undone)"},
+			[]string{"1 201 w a 0.0", "2 201 w b 0.1", "3 400 fails (guilty)", "4 424 undone, since another request of its group failed (undone)"},
 		},
 		"a group cannot be decoded": {
 			[]dialect.Item{post("1", "/api/w/a"), in(2, post("3", "/api/w/c")), in(2, post("4", "/api/bad")), post("5", "/api/w/c")},

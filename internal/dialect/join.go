@@ -143,11 +143,18 @@ type run struct {
 	parents [][]int // by item; nil if no item depends on another
 	scan    scan
 
+	last    addressed
 	done    []bool // answered or left unserviced
 	next    int    // the first item that Answered has not had
 	held    int    // answers that it has not had
 	stopped bool   // the item before next failed, and that is the end
 	paused  bool   // it gets nothing for now
+}
+
+// addressed is a URL that an item may have and what it means: many items of a batch have the same.
+type addressed struct {
+	url, path, rawPath, rawQuery string
+	dialect                      Dialect
 }
 
 // work is the state of one item between its decoding and its answer.
@@ -324,7 +331,7 @@ func (r *run) ready(i int) bool {
 // call is what decoders see of item i, its address aside.
 func (r *run) call(i int) Call {
 	it := &r.items[i]
-	return Call{Method: it.Method, Base: r.outer.Base, Actor: r.outer.Actor, Item: true, Body: it.Body, Header: r.headers(it.Header), ContentID: it.ID}
+	return Call{Method: it.Method, Base: r.outer.Base, Actor: r.outer.Actor, Item: true, Body: it.Body, Header: r.headers(it.Header), ContentID: it.ID, ID: r.outer.ID}
 }
 
 // late reports whether the time of the batch is over.
@@ -333,19 +340,24 @@ func (r *run) late() bool { return time.Since(r.begin) >= r.Config.Time }
 // decode makes an exchange of item i, which has before ops of its group before it; if that fails the item is answered.
 func (r *run) decode(i, before int) bool {
 	w := &r.work[i]
-	if err := r.address(&w.call, r.items[i].URL); err != nil {
-		r.refuse(i, err)
-		return false
-	}
-	w.dialect = r.Mux.Find(w.call.Path)
-	if w.dialect == nil {
-		w.dialect = r.dialect
-		r.fail(i, record.Errorf(record.NoPath, "", "Requested URI does not represent any resource"))
-		return false
-	}
-	if b, ok := w.dialect.(Batcher); ok && b.IsBatch("POST", w.call.Path) || sealedPath(w.call.Path) {
-		r.refuse(i, record.Errorf(record.Invalid, "", "%.200s cannot be part of a batch", w.call.Path))
-		return false
+	if l := &r.last; l.dialect != nil && l.url == r.items[i].URL {
+		w.call.Path, w.call.RawPath, w.call.RawQuery, w.dialect = l.path, l.rawPath, l.rawQuery, l.dialect
+	} else {
+		if err := r.address(&w.call, r.items[i].URL); err != nil {
+			r.refuse(i, err)
+			return false
+		}
+		w.dialect = r.Mux.Find(w.call.Path)
+		if w.dialect == nil {
+			w.dialect = r.dialect
+			r.fail(i, record.Errorf(record.NoPath, "", "Requested URI does not represent any resource"))
+			return false
+		}
+		if b, ok := w.dialect.(Batcher); ok && b.IsBatch("POST", w.call.Path) || sealedPath(w.call.Path) {
+			r.refuse(i, record.Errorf(record.Invalid, "", "%.200s cannot be part of a batch", w.call.Path))
+			return false
+		}
+		*l = addressed{r.items[i].URL, w.call.Path, w.call.RawPath, w.call.RawQuery, w.dialect}
 	}
 	if r.Admit != nil {
 		var err error
@@ -490,8 +502,14 @@ func (r *run) judge(list []int) {
 			continue
 		}
 		r.parts[guilty].Guilty = true
+		undone := record.Errorf(record.Dependency, r.parts[guilty].ID, "undone, since another request of its group failed")
 		for _, i := range together {
 			r.parts[i].Undone = true
+			for k := range r.work[i].out {
+				if err := r.work[i].out[k].Err; i != guilty && err != nil && err.Kind == record.Dependency {
+					r.work[i].out[k].Err = undone // the engine speaks of ops, by numbers that mean nothing outside
+				}
+			}
 		}
 	}
 }
@@ -637,7 +655,7 @@ func (p *Part) account(out []record.Outcome, at time.Duration) {
 // reply lets the exchange of item i write its answer.
 func (r *run) reply(i int) {
 	w, p := &r.work[i], &r.parts[i]
-	p.Answer = wire.Answer{Body: r.arena.room()}
+	p.Answer = r.arena.answer()
 	w.exchange.Reply(w.out, &p.Answer)
 	switch size := len(p.Body); {
 	case size > r.limit:
@@ -673,7 +691,10 @@ func (r *run) fail(i int, err error) {
 	if d == nil {
 		d = r.dialect
 	}
-	p.Answer = wire.Answer{Body: r.arena.room()}
+	if w.call.Path == "" && r.opt.Decode != nil && r.address(&w.call, r.items[i].URL) != nil {
+		w.call.Path, w.call.RawPath = r.outer.Path, r.outer.RawPath // it may say the version of the protocol
+	}
+	p.Answer = r.arena.answer()
 	if r.Public != nil {
 		err = r.Public(err)
 	}
@@ -764,12 +785,20 @@ func sealedHeader(name string) bool {
 func (r *run) headers(list wire.Header) wire.Header {
 	kept := list[:0]
 	for _, f := range list {
-		if listed(openHeaders, f.Name) || len(r.Config.Headers) > 0 && listed(r.Config.Headers, f.Name) && !sealedHeader(f.Name) {
+		if len(f.Name) < len(openBySize) && listed(openBySize[len(f.Name)], f.Name) || len(r.Config.Headers) > 0 && listed(r.Config.Headers, f.Name) && !sealedHeader(f.Name) {
 			kept = append(kept, f)
 		}
 	}
 	return kept
 }
+
+// openBySize are the openHeaders by the length of their names.
+var openBySize = func() (list [32][]string) {
+	for _, n := range openHeaders {
+		list[len(n)] = append(list[len(n)], n)
+	}
+	return list
+}()
 
 func listed(names []string, name string) bool {
 	for _, n := range names {
@@ -791,10 +820,24 @@ func sealedPath(path string) bool {
 	return false
 }
 
-// arena holds the bodies of many answers in few pieces.
-type arena struct{ piece []byte }
+// arena holds the bodies and headers of many answers in few pieces.
+type arena struct {
+	piece  []byte
+	fields []wire.HeaderField
+}
 
 const pieceSize = 64 << 10
+
+// answer is an empty answer with room for what most have.
+func (a *arena) answer() wire.Answer {
+	const usual = 8
+	if len(a.fields) < usual {
+		a.fields = make([]wire.HeaderField, 32*usual)
+	}
+	h := a.fields[:0:usual]
+	a.fields = a.fields[usual:]
+	return wire.Answer{Header: h, Body: a.room()}
+}
 
 // room is an empty slice to append to.
 func (a *arena) room() []byte {

@@ -58,6 +58,7 @@ type batch struct {
 	svc    request // what all operations on the batch's own service have in common
 	env    *envelope
 	links  links
+	refs   func(id string) (reference, bool)
 	spare  []request // for operations to come
 	last   struct{ given, full string }
 
@@ -82,6 +83,7 @@ func (b *batch) do(ctx context.Context) ([]dialect.ItemRecord, error) {
 		it.URL = b.address(it.URL)
 	}
 	b.link()
+	b.refs = b.links.find
 	b.beginAnswer()
 	limits := &b.d.opt.Batch
 	join := dialect.Join{Name: "odata.batch", Config: dialect.BatchConfig{
@@ -184,7 +186,7 @@ func (b *batch) decode(i int, to dialect.Dialect, c *dialect.Call, before int, p
 		q.group = 1
 	}
 	b.links.at = i
-	q.refs = b.links.find
+	q.refs = b.refs
 	if b.env.refers {
 		if err := b.etags(i, c, parts); err != nil {
 			return nil, err
@@ -273,6 +275,9 @@ func (b *batch) write(i int, p *dialect.Part) {
 	if last {
 		b.part++
 	}
+	if !b.env.refers {
+		p.Header = nil // nobody asks for its ETag
+	}
 }
 
 // empty answers changesets without operations.
@@ -324,6 +329,15 @@ func (b *batch) endAnswer() {
 // records are what the transaction log learns of the operations. They live longer than the body that their texts are views of.
 func (b *batch) records(parts []dialect.Part) []dialect.ItemRecord {
 	list := make([]dialect.ItemRecord, len(parts))
+	size := 0
+	for i := range parts {
+		size += len(parts[i].ID)
+	}
+	ids := make([]byte, 0, size) // all in one piece
+	for i := range parts {
+		ids = append(ids, parts[i].ID...)
+	}
+	rest := view(ids)
 	url, kept := "", ""
 	n := 0
 	for i := range parts {
@@ -332,8 +346,8 @@ func (b *batch) records(parts []dialect.Part) []dialect.ItemRecord {
 		}
 		list[i] = parts[i].ItemRecord
 		r := &list[i]
-		if r.ID != "" {
-			r.ID = strings.Clone(r.ID)
+		if k := len(r.ID); k > 0 {
+			r.ID, rest = rest[:k], rest[k:]
 		} else if r.ID = strconv.Itoa(n + 1); b.env.parts[n].changeset {
 			r.ID += "." + strconv.Itoa(i-b.env.parts[n].first+1)
 		}

@@ -30,7 +30,7 @@ type jsonBatchReader struct {
 // readJSONBatch reads a batch of the form {"requests":[…]} (OData JSON format 4.01, section 19). Names of members that nobody knows are
 // ignored. The error is an Invalid that tells request or byte when the batch breaks a rule of its form, and a TooLarge when a bound is passed.
 func readJSONBatch(body []byte, limits *BatchOptions, prefer string) (*envelope, error) {
-	n := min(bytes.Count(body, []byte(`"url"`)), limits.MaxParts)
+	n := min(estimate(body, `"url"`), limits.MaxParts)
 	r := &jsonBatchReader{
 		env: envelope{json: true, items: make([]dialect.Item, 0, n), inner: make([]bool, 0, n)},
 		// A decoder over a buffer reads it in place, so that values are views of the body.

@@ -121,13 +121,10 @@ func isContentType(name string) bool {
 func (w *multipartWriter) field(name, value string) {
 	w.dst = append(w.dst, name...)
 	w.dst = append(w.dst, ": "...)
-	at := len(w.dst)
-	w.dst = append(w.dst, value...)
-	for k := at; k < len(w.dst); k++ {
-		if w.dst[k] == '\r' || w.dst[k] == '\n' {
-			w.dst[k] = ' '
-		}
+	if strings.IndexByte(value, '\n') >= 0 || strings.IndexByte(value, '\r') >= 0 {
+		value = strings.NewReplacer("\n", " ", "\r", " ").Replace(value)
 	}
+	w.dst = append(w.dst, value...)
 	w.dst = append(w.dst, "\r\n"...)
 }
 
