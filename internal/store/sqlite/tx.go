@@ -162,8 +162,11 @@ func (t *tx) write(ctx context.Context, s *set) (*store.Written, error) {
 			if !ofRow(fault.Kind) {
 				return nil, fault
 			}
-			if fault.Kind == record.Conflict {
+			switch fault.Kind {
+			case record.Conflict:
 				fault = named(fault, s, i)
+			case record.Restricted:
+				fault = fault.At(referring(s, i))
 			}
 			if w.Errs == nil {
 				w.Errs = make([]*record.Error, s.n)
@@ -195,6 +198,21 @@ func named(e *record.Error, s *set, i int) *record.Error {
 		}
 	}
 	return e
+}
+
+// referring is the field of row i that a broken foreign key is about, as SQLite does not tell; "" unless there is just one.
+func referring(s *set, i int) string {
+	found := ""
+	for j, name := range s.fields {
+		if f := s.table.Field(name); f == nil || !f.ForeignKey || s.rows[i][j].IsNull() {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = name
+	}
+	return found
 }
 
 // bind gives the statement the values of row i.

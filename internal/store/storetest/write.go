@@ -291,6 +291,13 @@ func testForeign(t *testing.T, s store.Store) {
 			if k := refused(w, err, 0); k != record.Restricted {
 				t.Errorf("%s: %v (%v), want restricted", name, k, err)
 			}
+			at := record.AsError(err)
+			if at == nil {
+				at = w.Errs[0]
+			}
+			if want := map[string]string{"insert": "owner", "update": "owner"}[name]; at.Field != want {
+				t.Errorf("%s: the field at fault is %q, want %q", name, at.Field, want)
+			}
 			if err := tx.Back(t.Context()); err != nil {
 				t.Fatal(err)
 			}
