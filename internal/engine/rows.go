@@ -496,9 +496,10 @@ func (p *pending) current() []record.Value {
 	return p.row.New
 }
 
-// results fills the outcomes of written records.
+// results fills the outcomes of written records: from memory, with what stands behind references read, once for each record
+// referred to. Records that their writer may not be allowed to see are read back.
 func (w *writer) results(ctx context.Context, list []*pending) error {
-	var walked []*pending
+	var hidden, walking []*pending
 	for _, p := range list {
 		t := p.t
 		t.row, t.rowOf = p.row.New, p.info.t
@@ -509,22 +510,86 @@ func (w *writer) results(ctx context.Context, list []*pending) error {
 		if t.op.Return == nil {
 			continue
 		}
-		if !t.ret.simple || t.who.guard(t.t) != nil {
-			walked = append(walked, p)
+		if t.who.guard(t.t) != nil {
+			hidden = append(hidden, p)
 			continue
 		}
 		cells := make([]record.Value, len(t.ret.fields))
 		for i := range cells {
-			if t.ret.col[i] >= 0 {
-				cells[i] = p.row.New[t.ret.index[i]]
+			if at := t.ret.index[i]; t.ret.col[i] >= 0 && at >= 0 {
+				cells[i] = p.row.New[at]
 			}
 		}
 		t.out.Rows = record.Of(t.ret.fields, t.ret.types, cells)
+		if len(t.ret.walks) > 0 {
+			walking = append(walking, p)
+		}
 	}
-	return w.readBack(ctx, walked)
+	if err := w.walk(ctx, walking); err != nil {
+		return err
+	}
+	return w.readBack(ctx, hidden)
 }
 
-// readBack reads what in-memory values cannot tell: fields behind references, and records that their writer may not see.
+// walk fills in the paths that go through references.
+func (w *writer) walk(ctx context.Context, list []*pending) error {
+	for len(list) > 0 {
+		first := list[0].t
+		same, rest := list[:0:0], list[:0:0]
+		for _, p := range list {
+			if t := p.t; t.t == first.t && t.who == first.who && (t.ret == first.ret || slices.Equal(t.op.Return, first.op.Return)) {
+				same = append(same, p)
+			} else {
+				rest = append(rest, p)
+			}
+		}
+		for i := range first.ret.walks {
+			if err := w.walkOne(ctx, first, &first.ret.walks[i], same); err != nil {
+				return err
+			}
+		}
+		list = rest
+	}
+	return nil
+}
+
+func (w *writer) walkOne(ctx context.Context, first *task, k *walk, list []*pending) error {
+	q := &store.Read{Snapshot: w.x.snap, Table: k.table, Guard: first.who.guardFunc()}
+	q.Fields = append(slices.Clone(k.table.Key), k.paths...)
+	found := map[record.Value][]record.Value{}
+	for _, p := range list {
+		if key := p.row.New[k.field.Index]; !key.Empty() {
+			if _, known := found[key]; !known {
+				found[key] = nil
+				q.Keys = append(q.Keys, []record.Value{key})
+			}
+		}
+	}
+	if len(q.Keys) == 0 {
+		return nil
+	}
+	rows, err := w.read(ctx, q)
+	if err != nil {
+		return err
+	}
+	for i := range rows.Len() {
+		row := rows.At(i)
+		found[row[0]] = row[1:]
+	}
+	for _, p := range list {
+		values := found[p.row.New[k.field.Index]]
+		if values == nil {
+			continue
+		}
+		cells := p.t.out.Rows.At(0)
+		for i, to := range k.to {
+			cells[to] = values[i]
+		}
+	}
+	return nil
+}
+
+// readBack reads written records again.
 func (w *writer) readBack(ctx context.Context, list []*pending) error {
 	for len(list) > 0 {
 		first := list[0].t

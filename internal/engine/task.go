@@ -65,11 +65,20 @@ type project struct {
 	types  []record.Type // of fields
 	src    []string      // what is read
 	col    []int         // by fields: column of src, -1 for what the actor may not see
-	index  []int         // by fields: field index, when simple
+	index  []int         // by fields: field index, -1 for a path that walks
+	walks  []walk        // the paths that walk, by the references that they begin with
 	simple bool          // no path walks
 	masked bool          // some column is hidden
 	open   bool          // nobody may see more or less of it
 	keyed  []string      // the key's fields, then src: what a read by key reads
+}
+
+// walk is paths that go through one reference of a record.
+type walk struct {
+	field *catalog.Field // the reference
+	table *catalog.Table // that it refers to
+	paths []string       // from there on
+	to    []int          // by paths: where the value goes
 }
 
 // nothing is what an op without Return reads.
@@ -232,17 +241,18 @@ func (w *who) project(t *catalog.Table, paths []string) (*project, *record.Error
 	p.src = make([]string, 0, len(paths)+1)
 	for i, path := range paths {
 		var last *catalog.Field
+		var steps []catalog.Step
 		seen := true
 		if last = t.Field(path); last != nil {
 			p.index[i] = last.Index
 			seen = w.sees(last)
 			p.open = p.open && len(last.Access.Read) == 0
 		} else {
-			steps, err := w.snap.Resolve(t, path)
-			if err != nil {
+			var err error
+			if steps, err = w.snap.Resolve(t, path); err != nil {
 				return p, record.AsError(err)
 			}
-			p.simple = false
+			p.simple, p.index[i] = false, -1
 			for _, s := range steps {
 				seen = seen && w.sees(s.Field)
 				p.open = p.open && len(s.Field.Access.Read) == 0
@@ -256,9 +266,25 @@ func (w *who) project(t *catalog.Table, paths []string) (*project, *record.Error
 		}
 		p.col[i] = len(p.src)
 		p.src = append(p.src, path)
+		if p.index[i] < 0 {
+			p.walk(steps, path, i)
+		}
 	}
 	p.keyed = append(slices.Clone(t.Key), p.src...)
 	return p, nil
+}
+
+// walk adds the i-th path, which goes through the reference that its first step is.
+func (p *project) walk(steps []catalog.Step, path string, i int) {
+	field := steps[0].Field
+	_, rest, _ := strings.Cut(path, ".")
+	for j := range p.walks {
+		if w := &p.walks[j]; w.field == field {
+			w.paths, w.to = append(w.paths, rest), append(w.to, i)
+			return
+		}
+	}
+	p.walks = append(p.walks, walk{field, steps[1].Table, []string{rest}, []int{i}})
 }
 
 // footRead is what a read by key, or the rows a write returns, looks at.
