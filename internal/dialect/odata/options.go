@@ -23,10 +23,23 @@ type Options struct {
 	//
 	// Defaults to 1,000,000.
 	MaxEntities int `yaml:"max_entities"`
-	// MaxDepth bounds nesting: of filters, of expands and of deep inserts.
+	// MaxDepth bounds nesting: of expands and of deep inserts.
 	//
 	// Defaults to 20.
 	MaxDepth int `yaml:"max_depth"`
+	// MaxFilterDepth bounds nesting of parentheses, calls and conditions over navigation in filters.
+	//
+	// Defaults to 100.
+	MaxFilterDepth int `yaml:"max_filter_depth"`
+	// MaxTerms is how many comparisons, calls and arithmetic operators a query may have. Comparisons of one property with many values,
+	// joined by or, count as one.
+	//
+	// Defaults to 1000.
+	MaxTerms int `yaml:"max_terms"`
+	// MaxExpand is how many navigation properties a query may expand, on all levels together.
+	//
+	// Defaults to 100.
+	MaxExpand int `yaml:"max_expand"`
 	// Batch bounds $batch.
 	Batch BatchOptions `yaml:"batch"`
 }
@@ -76,6 +89,9 @@ func (o *Options) Defaults() {
 	if o.MaxDepth == 0 {
 		o.MaxDepth = 20
 	}
+	def(&o.MaxFilterDepth, 100)
+	def(&o.MaxTerms, 1000)
+	def(&o.MaxExpand, 100)
 	o.Batch.defaults()
 }
 
@@ -109,6 +125,9 @@ func (o *Options) Validate() error {
 	check("page_size", o.PageSize, 0)
 	check("max_entities", o.MaxEntities, 1)
 	check("max_depth", o.MaxDepth, 1)
+	check("max_filter_depth", o.MaxFilterDepth, 1)
+	check("max_terms", o.MaxTerms, 1)
+	check("max_expand", o.MaxExpand, 1)
 	check("batch.max_parts", o.Batch.MaxParts, 1)
 	check("batch.max_body", o.Batch.MaxBody, 1)
 	check("batch.max_header", o.Batch.MaxHeader, 256)

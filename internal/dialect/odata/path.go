@@ -184,10 +184,11 @@ func (p *pathParser) reach(key []record.Value) {
 func (p *pathParser) follow() error {
 	for p.more() {
 		s := p.take()
-		if done, err := p.system(s); done || err != nil {
-			return err
-		}
-		if strings.HasPrefix(s.raw, "$") {
+		// In V4 a key may be a segment behind a set; its own $ would be encoded.
+		if strings.HasPrefix(s.raw, "$") || strings.HasPrefix(s.text, "$") && !(p.many && p.q.ver == v4) {
+			if done, err := p.system(s); done || err != nil {
+				return err
+			}
 			continue
 		}
 		if strings.IndexByte(s.text, '.') >= 0 {
@@ -226,14 +227,7 @@ func (p *pathParser) follow() error {
 
 // system reads a segment that begins with $. done says that the path ends there.
 func (p *pathParser) system(s pathSegment) (done bool, err error) {
-	t, is4 := p.t, p.q.ver == v4
-	name := s.raw // in V4 a key may be a segment, whose own $ would be encoded
-	if !is4 || !p.many {
-		name = s.text
-	}
-	if !strings.HasPrefix(name, "$") {
-		return false, nil
-	}
+	t, is4, name := p.t, p.q.ver == v4, s.text
 	switch {
 	case name == "$count" && p.many:
 		t.count = true
@@ -259,8 +253,27 @@ func (p *pathParser) system(s pathSegment) (done bool, err error) {
 	case name == "$each" && is4 && p.many:
 		t.each = true
 		return true, p.end()
+	case strings.HasPrefix(name, "$filter(") && is4 && p.many:
+		return false, p.filter(s)
 	}
 	return true, noPath(s.text)
+}
+
+// filter reads a segment $filter(…), which narrows a collection.
+func (p *pathParser) filter(s pathSegment) error {
+	scan := &scanner{q: p.q, option: "$filter", s: s.text, i: len("$filter("), spent: &spent{}}
+	where, err := scan.filter(p.typ)
+	if err != nil {
+		return err
+	}
+	if err := scan.need(')'); err != nil {
+		return err
+	}
+	p.t.filter = record.AllOf(p.t.filter, where)
+	if p.t.filter == nil {
+		p.t.filter = always
+	}
+	return scan.end()
 }
 
 func (p *pathParser) isType(name string) bool {
