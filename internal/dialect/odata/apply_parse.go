@@ -349,13 +349,13 @@ func (a *applying) aggregation(p *scanner) (agg aggregate, err error) {
 	switch c := classOf(prop.Kind); {
 	case fn == record.CountDistinct:
 		agg.kind = edm.Int64
-	case (fn == record.Sum || fn == record.Avg) && c != numbers && c != spans, c == blobs, c == truths:
+	case (fn == record.Sum || fn == record.Avg) && c != numberClass && c != spanClass, c == byteClass, c == truthClass:
 		return agg, p.invalid(at, "there is no %s of the %s property %s", word, kindName(p.q.ver, prop.Kind), prop.Name)
-	case fn == record.Avg && c == spans:
+	case fn == record.Avg && c == spanClass:
 		return agg, p.unsupported(at, "an average of durations is not supported")
 	case fn == record.Avg:
 		agg.kind = edm.Double
-	case fn == record.Sum && !fractional(prop.Kind) && c == numbers:
+	case fn == record.Sum && !fractional(prop.Kind) && c == numberClass:
 		agg.kind = edm.Int64
 	case fn == record.Sum && prop.Kind == edm.Single:
 		agg.kind = edm.Double

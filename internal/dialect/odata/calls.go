@@ -150,7 +150,7 @@ func (p *filterParser) arg(o *operand, c class, of string) (*record.Expr, error)
 }
 
 var classNames = [...]string{
-	texts: "texts", truths: "booleans", numbers: "numbers", moments: "times", clocks: "times of day", spans: "durations", guids: "GUIDs", blobs: "bytes",
+	textClass: "texts", truthClass: "booleans", numberClass: "numbers", momentClass: "times", clockClass: "times of day", spanClass: "durations", guidClass: "GUIDs", byteClass: "bytes",
 }
 
 func searching(op record.ExprOp) func(*filterParser, int, string, []operand) (operand, error) {
@@ -162,11 +162,11 @@ func searching(op record.ExprOp) func(*filterParser, int, string, []operand) (op
 // search is a condition on two texts: of null, in V4, it is unknown.
 func (p *filterParser) search(at int, op record.ExprOp, hay, needle operand) (operand, error) {
 	name := map[record.ExprOp]string{record.Contains: "contains", record.StartsWith: "startswith", record.EndsWith: "endswith"}[op]
-	x, err := p.arg(&hay, texts, name)
+	x, err := p.arg(&hay, textClass, name)
 	if err != nil {
 		return operand{}, err
 	}
-	y, err := p.arg(&needle, texts, name)
+	y, err := p.arg(&needle, textClass, name)
 	if err != nil {
 		return operand{}, err
 	}
@@ -205,7 +205,7 @@ func (p *filterParser) matches(at int, _ string, args []operand) (operand, error
 	needle.lit = &literal{edm.String, record.TextValue(text)}
 	switch {
 	case begin && end:
-		x, err := p.arg(&args[0], texts, "matchesPattern")
+		x, err := p.arg(&args[0], textClass, "matchesPattern")
 		if err != nil {
 			return operand{}, err
 		}
@@ -224,7 +224,7 @@ func texting(op record.ExprOp, kind edm.Kind) func(*filterParser, int, string, [
 	return func(p *filterParser, at int, name string, args []operand) (operand, error) {
 		e := &record.Expr{Op: op}
 		for i := range args {
-			x, err := p.arg(&args[i], texts, name)
+			x, err := p.arg(&args[i], textClass, name)
 			if err != nil {
 				return operand{}, err
 			}
@@ -235,14 +235,14 @@ func texting(op record.ExprOp, kind edm.Kind) func(*filterParser, int, string, [
 }
 
 func (p *filterParser) substring(at int, name string, args []operand) (operand, error) {
-	x, err := p.arg(&args[0], texts, name)
+	x, err := p.arg(&args[0], textClass, name)
 	if err != nil {
 		return operand{}, err
 	}
 	e := &record.Expr{Op: record.Substring, Args: []*record.Expr{x}}
 	for i := range args[1:] {
 		a := &args[i+1]
-		n, err := p.arg(a, numbers, name)
+		n, err := p.arg(a, numberClass, name)
 		if err != nil {
 			return operand{}, err
 		}
@@ -264,13 +264,13 @@ func parting(op record.ExprOp) func(*filterParser, int, string, []operand) (oper
 		kind = edm.Double
 	}
 	return func(p *filterParser, at int, name string, args []operand) (operand, error) {
-		if classOf(args[0].shown()) == spans {
+		if classOf(args[0].shown()) == spanClass {
 			return operand{}, p.unsupported(args[0].at, "%s of a duration is not supported", name)
 		}
-		if classOf(args[0].shown()) == clocks {
+		if classOf(args[0].shown()) == clockClass {
 			return operand{}, p.unsupported(args[0].at, "%s of a time of day is not supported", name)
 		}
-		x, err := p.arg(&args[0], moments, name)
+		x, err := p.arg(&args[0], momentClass, name)
 		if err != nil {
 			return operand{}, err
 		}
@@ -288,7 +288,7 @@ func (p *filterParser) date(at int, name string, args []operand) (operand, error
 	if a.shown() == edm.Date {
 		return *a, nil
 	}
-	x, err := p.arg(a, moments, name)
+	x, err := p.arg(a, momentClass, name)
 	if err != nil {
 		return operand{}, err
 	}
@@ -305,7 +305,7 @@ func (p *filterParser) timeOfDay(at int, name string, args []operand) (operand, 
 	if a.shown() == edm.Date {
 		return operand{}, p.invalid(a.at, "%s has no time of day", p.what(a))
 	}
-	x, err := p.arg(a, moments, name)
+	x, err := p.arg(a, momentClass, name)
 	if err != nil {
 		return operand{}, err
 	}
@@ -323,7 +323,7 @@ func constantTime(at int, v record.Value) operand {
 
 // totalSeconds is a duration as the number that it is stored as.
 func (p *filterParser) totalSeconds(at int, name string, args []operand) (operand, error) {
-	x, err := p.arg(&args[0], spans, name)
+	x, err := p.arg(&args[0], spanClass, name)
 	if err != nil {
 		return operand{}, err
 	}
@@ -336,7 +336,7 @@ func (p *filterParser) totalSeconds(at int, name string, args []operand) (operan
 // rounding is a function of a number. What it makes of a decimal is floating-point.
 func rounding(op record.ExprOp) func(*filterParser, int, string, []operand) (operand, error) {
 	return func(p *filterParser, at int, name string, args []operand) (operand, error) {
-		x, err := p.arg(&args[0], numbers, name)
+		x, err := p.arg(&args[0], numberClass, name)
 		if err != nil {
 			return operand{}, err
 		}
@@ -378,7 +378,7 @@ func (p *filterParser) arithmetic(at int, word string, op record.ExprOp, a, b op
 	out.expr = record.Compare(op, x, y)
 	ca, cb := classOf(a.shown()), classOf(b.shown())
 	switch {
-	case ca == numbers && cb == numbers:
+	case ca == numberClass && cb == numberClass:
 		out.kind = edm.Int64
 		if fractional(a.shown()) || fractional(b.shown()) {
 			out.kind = edm.Double
@@ -389,11 +389,11 @@ func (p *filterParser) arithmetic(at int, word string, op record.ExprOp, a, b op
 		}
 		return out, nil
 	case p.q.ver == v2:
-	case ca == moments && cb == spans && (op == record.Add || op == record.Sub), ca == spans && cb == moments && op == record.Add:
+	case ca == momentClass && cb == spanClass && (op == record.Add || op == record.Sub), ca == spanClass && cb == momentClass && op == record.Add:
 		out.kind = edm.DateTimeOffset
 		return out, nil
-	case ca == moments && cb == moments && op == record.Sub, ca == spans && cb == spans && (op == record.Add || op == record.Sub),
-		ca == spans && cb == numbers && (op == record.Mul || op == record.Div), ca == numbers && cb == spans && op == record.Mul:
+	case ca == momentClass && cb == momentClass && op == record.Sub, ca == spanClass && cb == spanClass && (op == record.Add || op == record.Sub),
+		ca == spanClass && cb == numberClass && (op == record.Mul || op == record.Div), ca == numberClass && cb == spanClass && op == record.Mul:
 		out.kind = edm.Duration
 		return out, nil
 	}
@@ -411,7 +411,7 @@ func (p *filterParser) negative(at int, o operand) (operand, error) {
 	if o.lit != nil && o.lit.null() {
 		return o, nil
 	}
-	if c := classOf(o.shown()); c != numbers && (c != spans || p.q.ver == v2) || o.cond || o.rows != nil || o.agg != nil || o.nav != nil {
+	if c := classOf(o.shown()); c != numberClass && (c != spanClass || p.q.ver == v2) || o.cond || o.rows != nil || o.agg != nil || o.nav != nil {
 		return o, p.invalid(o.at, "%s has no sign", p.what(&o))
 	}
 	if err := p.finite(&o); err != nil {

@@ -15,35 +15,35 @@ import (
 type class uint8
 
 const (
-	texts class = iota
-	truths
-	numbers
-	moments // points in time and days
-	clocks  // times of day
-	spans
-	guids
-	blobs
+	textClass class = iota
+	truthClass
+	numberClass
+	momentClass // points in time and days
+	clockClass  // times of day
+	spanClass
+	guidClass
+	byteClass
 )
 
 func classOf(k edm.Kind) class {
 	switch k {
 	case edm.Boolean:
-		return truths
+		return truthClass
 	case edm.DateTimeOffset, edm.Date:
-		return moments
+		return momentClass
 	case edm.TimeOfDay:
-		return clocks
+		return clockClass
 	case edm.Duration:
-		return spans
+		return spanClass
 	case edm.GUID:
-		return guids
+		return guidClass
 	case edm.Binary:
-		return blobs
+		return byteClass
 	}
 	if k.Numeric() {
-		return numbers
+		return numberClass
 	}
-	return texts
+	return textClass
 }
 
 var flipped = map[record.ExprOp]record.ExprOp{
@@ -78,7 +78,7 @@ func (p *filterParser) compare(at int, op record.ExprOp, a, b operand) (operand,
 	if classOf(kindA) != classOf(kindB) && !p.fits(&a, &b) {
 		return out, p.invalid(b.at, "%s cannot be compared with %s", p.what(&a), p.what(&b))
 	}
-	if c := classOf(kindA); ordered && (c == truths || c == blobs) {
+	if c := classOf(kindA); ordered && (c == truthClass || c == byteClass) {
 		return out, p.invalid(at, "%s has no order", p.what(&a))
 	}
 	switch {
@@ -131,12 +131,12 @@ func (p *filterParser) fits(a, b *operand) bool {
 	own := classOf(a.shown())
 	switch b.lit.kind {
 	case edm.Int64:
-		return own == truths && p.q.ver == v2 && (b.lit.value.N == 0 || b.lit.value.N == 1)
+		return own == truthClass && p.q.ver == v2 && (b.lit.value.N == 0 || b.lit.value.N == 1)
 	case edm.Duration:
-		return own == clocks && p.q.ver == v2
+		return own == clockClass && p.q.ver == v2
 	case edm.String:
 		_, ok := readDuration(b.lit.value.S)
-		return own == spans && p.q.ver == v4 && ok
+		return own == spanClass && p.q.ver == v4 && ok
 	}
 	return false
 }
@@ -183,9 +183,9 @@ func constants(op record.ExprOp, a, b *operand) *record.Expr {
 	x, y := a.value().Value, b.value().Value
 	var n int
 	switch classOf(a.lit.kind) {
-	case texts, clocks, guids, blobs:
+	case textClass, clockClass, guidClass, byteClass:
 		n = strings.Compare(x.S, y.S)
-	case truths, moments:
+	case truthClass, momentClass:
 		n = cmp.Compare(x.N, y.N)
 	default:
 		f, g := x.Float(), y.Float()
@@ -204,7 +204,7 @@ func (p *filterParser) withLiteral(op record.ExprOp, a, b *operand) (*record.Exp
 	lit := *b.lit
 	c := func(v record.Value) *record.Expr { return record.Compare(op, a.expr, record.C(v)) }
 	switch classOf(a.kind) {
-	case texts:
+	case textClass:
 		if lit.value.S == "" && (op == record.Eq || op == record.Ne) {
 			empty := &record.Expr{Op: record.IsEmpty, Args: []*record.Expr{a.expr}}
 			if op == record.Ne {
@@ -212,13 +212,13 @@ func (p *filterParser) withLiteral(op record.ExprOp, a, b *operand) (*record.Exp
 			}
 			return empty, nil
 		}
-	case truths:
+	case truthClass:
 		return c(record.BoolValue(lit.value.N == 1)), nil
-	case numbers:
+	case numberClass:
 		return p.withNumber(op, a, b)
-	case moments:
+	case momentClass:
 		return p.withMoment(op, a, lit), nil
-	case clocks:
+	case clockClass:
 		if lit.kind == edm.Duration {
 			clock, ok := clockOf(lit.value.Float())
 			if !ok {
@@ -226,11 +226,11 @@ func (p *filterParser) withLiteral(op record.ExprOp, a, b *operand) (*record.Exp
 			}
 			lit.value = record.TextValue(string(appendTimeOfDay(nil, clock)))
 		}
-	case spans:
+	case spanClass:
 		if lit.kind == edm.String {
 			lit.value, _ = readDuration(lit.value.S)
 		}
-	case guids:
+	case guidClass:
 		lit.value = storedValue(edm.GUID, a.field, lit.value)
 	}
 	return c(lit.value), nil
@@ -401,7 +401,7 @@ func (p *filterParser) having(at int, op record.ExprOp, a, b *operand) ([]record
 			return nil, p.invalid(b.at, "%s cannot be compared with %s", p.what(a), p.what(b))
 		}
 		switch classOf(a.agg.kind) {
-		case numbers:
+		case numberClass:
 			e, err := p.withNumber(op, &operand{kind: a.agg.kind, expr: never}, b)
 			if err != nil {
 				return nil, err
@@ -410,7 +410,7 @@ func (p *filterParser) having(at int, op record.ExprOp, a, b *operand) ([]record
 				return nil, p.unsupported(b.at, "an aggregate cannot be compared with %s", cut(b.text))
 			}
 			v = e.Args[1].Value
-		case moments:
+		case momentClass:
 			var err error
 			if v, err = b.lit.as(p.q.ver, a.agg.kind, b.text); err != nil {
 				return nil, p.invalid(b.at, "%s", record.AsError(err).Msg)

@@ -34,8 +34,8 @@ func outcomeOf(text string, err error) string {
 	return "!" + record.AsError(err).Msg
 }
 
-// fits reports whether an outcome is the one wanted; of errors a part of the message is enough.
-func fits(got, want string) bool {
+// fitsWanted reports whether an outcome is the one wanted; of errors a part of the message is enough.
+func fitsWanted(got, want string) bool {
 	for _, mark := range []string{"!", "501 "} {
 		if text, ok := strings.CutPrefix(want, mark); ok {
 			return strings.HasPrefix(got, mark) && strings.Contains(got, text)
@@ -322,7 +322,7 @@ func TestFilter_BecomesAnExpression(t *testing.T) {
 			if err == nil {
 				got = printed(query.filter)
 			}
-			if got = outcomeOf(got, err); !fits(got, c.want) {
+			if got = outcomeOf(got, err); !fitsWanted(got, c.want) {
 				t.Errorf("V%d %s: %s\n got %s\nwant %s", ver, c.set, cut(c.in), got, c.want)
 			}
 		}

@@ -51,8 +51,8 @@ func (q *request) systemOption(name string) (string, error) {
 // queryOptions are the values of the system query options of a call, by name.
 type queryOptions map[string]string
 
-// options finds the system query options. One that stands there twice is Invalid.
-func (q *request) options(t *target) (queryOptions, error) {
+// systemOptions finds the system query options. One that stands there twice is Invalid.
+func (q *request) systemOptions(t *target) (queryOptions, error) {
 	var list queryOptions
 	for _, p := range q.query {
 		if t.function != nil && isParameter(t.function, p.name) {
@@ -96,7 +96,7 @@ func (q *request) parseQuery(t *target) (*query, error) {
 	if len(q.query) == 0 {
 		return out, nil
 	}
-	given, err := q.options(t)
+	given, err := q.systemOptions(t)
 	if err != nil || len(given) == 0 {
 		return out, err
 	}
@@ -385,7 +385,7 @@ func (r *queryReader) shape() error {
 		if r.apply != nil {
 			return p.unsupported(0, "$select beside $apply is not supported")
 		}
-		sel := &selection{}
+		sel := &choice{}
 		if err := p.choose(r.set.Type, sel, 1); err != nil {
 			return err
 		}

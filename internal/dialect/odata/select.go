@@ -9,25 +9,25 @@ import (
 	"weir/internal/record"
 )
 
-// selection is what $select names of one type: *, properties, navigation properties, and what it names of the entities behind those.
-type selection struct {
+// choice is what $select names of one type: *, properties, navigation properties, and what it names of the entities behind those.
+type choice struct {
 	all   bool
 	props []*edm.Property
 	navs  []*edm.Nav
-	inner []innerSelection
+	inner []innerChoice
 }
 
-// innerSelection is what $select names of the entities behind a navigation property: ToSupplier/Name.
-type innerSelection struct {
+// innerChoice is what $select names of the entities behind a navigation property: ToSupplier/Name.
+type innerChoice struct {
 	nav *edm.Nav
-	sel *selection
+	sel *choice
 }
 
 // choose reads the items of $select, separated by commas.
-func (p *scanner) choose(typ *edm.Type, sel *selection, depth int) error {
+func (p *scanner) choose(typ *edm.Type, sel *choice, depth int) error {
 	for {
 		p.spaces()
-		if err := p.choice(typ, sel, depth); err != nil {
+		if err := p.chooseItem(typ, sel, depth); err != nil {
 			return err
 		}
 		if !p.take(',') {
@@ -36,7 +36,7 @@ func (p *scanner) choose(typ *edm.Type, sel *selection, depth int) error {
 	}
 }
 
-func (p *scanner) choice(typ *edm.Type, sel *selection, depth int) error {
+func (p *scanner) chooseItem(typ *edm.Type, sel *choice, depth int) error {
 	if p.peek() == '*' {
 		p.i++
 		sel.all = true
@@ -82,24 +82,24 @@ func (p *scanner) choice(typ *edm.Type, sel *selection, depth int) error {
 		return p.invalid(p.i, "nested deeper than %d; see odata.max_depth", p.q.d.opt.MaxDepth)
 	}
 	p.i++
-	return p.choice(nav.Target.Type, sel.under(nav), depth+1)
+	return p.chooseItem(nav.Target.Type, sel.under(nav), depth+1)
 }
 
-// under is the selection behind a navigation property.
-func (s *selection) under(nav *edm.Nav) *selection {
+// under is the choice behind a navigation property.
+func (s *choice) under(nav *edm.Nav) *choice {
 	for _, b := range s.inner {
 		if b.nav == nav {
 			return b.sel
 		}
 	}
-	sel := &selection{}
-	s.inner = append(s.inner, innerSelection{nav, sel})
+	sel := &choice{}
+	s.inner = append(s.inner, innerChoice{nav, sel})
 	return sel
 }
 
 // applyTo makes a query ask for what is selected. Expanded navigation properties are written whether they are selected or not; one
 // that is selected alone is written whole, and what is selected of one that is not expanded is its address.
-func (s *selection) applyTo(q *query) {
+func (s *choice) applyTo(q *query) {
 	q.all = s.all
 	if !s.all {
 		q.props = slices.Clone(s.props)
@@ -300,7 +300,7 @@ func (p *scanner) levels() (int, error) {
 func (p *scanner) expandOptions(e *expansion, depth int) error {
 	p.i++
 	seen := map[string]bool{}
-	var sel *selection
+	var sel *choice
 	for {
 		p.spaces()
 		at := p.i
@@ -314,7 +314,7 @@ func (p *scanner) expandOptions(e *expansion, depth int) error {
 		}
 		seen[name] = true
 		if name == "$select" && !e.refs && !e.only {
-			sel = &selection{}
+			sel = &choice{}
 			if err := p.choose(e.nav.Target.Type, sel, 1); err != nil {
 				return err
 			}
