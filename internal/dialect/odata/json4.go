@@ -104,25 +104,29 @@ func (f *json4) context(q *request, dst []byte, fragment []byte) []byte {
 // fragment is what the context says of the entities of n: ProductSet(ProductID,ToSupplier(CompanyName)).
 func fragment(n *node) []byte {
 	dst := append(make([]byte, 0, 64), n.shape.set.Name...)
-	return appendSelection(dst, n, false)
+	return appendSelection(dst, n, nil)
 }
 
 // appendSelection appends the list of what is selected and expanded, in brackets; nothing if that is all properties and no
-// navigation, unless it must be there.
-func appendSelection(dst []byte, n *node, always bool) []byte {
+// navigation, unless exp, which the entities belong to, is one of that list. A plus stands for levels that repeat.
+func appendSelection(dst []byte, n *node, exp *expansion) []byte {
 	at := len(dst)
 	dst = append(append(dst, '('), n.shape.select4...)
 	for i := range n.branch {
-		exp := n.branch[i].exp
-		if exp.only || exp.refs {
+		e := n.branch[i].exp
+		if e.only || e.refs || exp != nil && exp.depth != 0 && e.nav == exp.nav {
 			continue
 		}
 		if dst[len(dst)-1] != '(' {
 			dst = append(dst, ',')
 		}
-		dst = appendSelection(append(dst, exp.nav.Name...), n.branch[i].node, true)
+		dst = append(dst, e.nav.Name...)
+		if e.depth != 0 {
+			dst = append(dst, '+')
+		}
+		dst = appendSelection(dst, n.branch[i].node, e)
 	}
-	if len(dst) == at+1 && !always {
+	if len(dst) == at+1 && exp == nil {
 		return dst[:at]
 	}
 	return append(dst, ')')

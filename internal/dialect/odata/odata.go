@@ -221,9 +221,6 @@ func (q *request) locate() error {
 	return nil
 }
 
-// base is the absolute URL of the service root, without the slash at its end.
-func (q *request) base() string { return q.call.Base + q.root }
-
 // noPath is the error of a segment that names nothing.
 func noPath(segment string) error {
 	return record.Errorf(record.NoPath, "", "Resource not found for segment '%.120s'", segment)
