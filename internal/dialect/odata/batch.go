@@ -193,10 +193,34 @@ func (b *batch) decode(i int, to dialect.Dialect, c *dialect.Call, before int, p
 		}
 	}
 	e, err := q.decode()
-	if err == nil && b.links.used() {
+	if err != nil {
+		return nil, err
+	}
+	if q.group != 0 {
+		if err := groupable(q, e); err != nil {
+			return nil, err
+		}
+	}
+	if b.links.used() {
 		b.links.note(i, q, e)
 	}
-	return e, err
+	return e, nil
+}
+
+// groupable reports why an exchange cannot be part of a changeset: it does something that cannot be undone with the rest, or only
+// when the rest is done.
+func groupable(q *request, e *dialect.Exchange) error {
+	writes := q.method == "GET"
+	for k := range e.Ops {
+		if e.Ops[k].Verb == record.Invoke {
+			return record.Errorf(record.Invalid, "", "%s runs a script, which cannot be undone with a changeset: call it outside, or in one of its own", lastSegment(q.rest))
+		}
+		writes = writes || e.Ops[k].Verb.Writes()
+	}
+	if e.Next != nil && !writes {
+		return record.Errorf(record.Invalid, "", "%s of %s looks for what it changes first, which it cannot do within a changeset of several requests", q.method, lastSegment(q.rest))
+	}
+	return nil
 }
 
 // begin is what begin of the dialect does, where the service is known.

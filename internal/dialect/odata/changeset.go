@@ -76,8 +76,11 @@ func (b *batch) link() {
 				}
 			}
 		}
+		if !b.env.refers {
+			continue
+		}
 		for h := range it.Header {
-			if id, ok := etagReference(it.Header[h].Name, it.Header[h].Value); ok && b.env.refers {
+			if id, ok := etagReference(it.Header[h].Name, it.Header[h].Value); ok {
 				if err := l.depend(i, id); err != nil && it.Err == nil {
 					it.Err = err
 				}
