@@ -17,14 +17,17 @@ func TestNoteSets_NumbersTheSetsOfARequest(t *testing.T) {
 	ops := []record.Op{{Verb: record.Insert, Table: "a"}, {Verb: record.Insert, Table: "a"}, {Verb: record.Get, Table: "b"}, {Verb: record.Delete, Table: "c"}}
 	out := []record.Outcome{
 		// 2 was halved into 3 and 4, so nobody names it.
-		{Stat: record.Stat{Set: 3, SetOps: 2, Rows: 1, End: 5 * ms, SetTime: 3 * ms}}, {Stat: record.Stat{Set: 3, SetOps: 2, Rows: 1, End: 5 * ms, SetTime: 3 * ms}},
-		{Stat: record.Stat{Set: 1, SetOps: 1, End: 2 * ms, SetTime: ms}}, {Err: record.Errorf(record.Forbidden, "", "no")},
+		{Stat: record.Stat{Set: 3, SetOps: 2, Rows: 1, End: 5 * ms, SetTime: 3 * ms}},
+		{Stat: record.Stat{Set: 3, SetOps: 2, Rows: 1, End: 5 * ms, SetTime: 3 * ms}},
+		{Stat: record.Stat{Set: 1, SetOps: 1, End: 2 * ms, SetTime: ms}},
+		{Err: record.Errorf(record.Forbidden, "", "no")},
 	}
 	noteSets(rec, 10*ms, ops, out)
 	again := []record.Outcome{{Stat: record.Stat{Set: 1, SetOps: 7, Rows: 1, End: ms, SetTime: ms}}}
 	noteSets(rec, 20*ms, []record.Op{{Verb: record.Invoke, Invoke: &record.Invocation{Endpoint: "e"}}}, again)
 	want := []telemetry.Set{
-		{Verb: "insert", Table: "a", Ops: 2, Rows: 2, Start: 12 * ms, Time: 3 * ms}, {Verb: "get", Table: "b", Ops: 1, Start: 11 * ms, Time: ms},
+		{Verb: "insert", Table: "a", Ops: 2, Rows: 2, Start: 12 * ms, Time: 3 * ms},
+		{Verb: "get", Table: "b", Ops: 1, Start: 11 * ms, Time: ms},
 		{Verb: "invoke", Table: "e", Ops: 7, Rows: 1, Start: 20 * ms, Time: ms},
 	}
 	if diff := cmp.Diff(want, rec.Sets()); diff != "" {
