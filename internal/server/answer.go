@@ -62,7 +62,11 @@ func (v *Visit) head(a *wire.Answer) {
 	}
 	seen := ""
 	for _, f := range a.Header {
-		name := http.CanonicalHeaderKey(f.Name)
+		name := f.Name // as the dialect spells it: DataServiceVersion
+		switch canonical := http.CanonicalHeaderKey(name); canonical {
+		case "Content-Type", "Content-Encoding", "Date", "Content-Length", "Connection":
+			name = canonical // net/http looks for these
+		}
 		switch {
 		case name == "Content-Length", name == "Connection":
 		case name == seen: // a second value

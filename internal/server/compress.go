@@ -9,6 +9,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"weir/internal/dialect"
 	"weir/internal/wire"
 )
 
@@ -16,7 +17,16 @@ import (
 func (v *Visit) zips(a *wire.Answer) bool {
 	c := &v.s.cfg.Compress
 	return c.Level > 0 && len(a.Body) >= c.Least && a.Status != http.StatusNoContent && a.Status != http.StatusNotModified &&
-		!a.Header.Has("Content-Encoding") && takesGzip(v.r.Header.Values("Accept-Encoding"))
+		!a.Header.Has("Content-Encoding") && compressible(a.Header.Get("Content-Type")) && takesGzip(v.r.Header.Values("Accept-Encoding"))
+}
+
+// compressible reports whether a format is text: pictures and archives only get larger.
+func compressible(contentType string) bool {
+	switch f := dialect.FormatOf(contentType); f {
+	case "", "json", "xml", "atom", "atomsvc", "text", "multipart", "http":
+		return true
+	}
+	return strings.Contains(contentType, "xml") || strings.Contains(contentType, "json")
 }
 
 // takesGzip reads Accept-Encoding. A client that names gzip with q=0 does not want it.

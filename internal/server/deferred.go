@@ -47,6 +47,7 @@ type deferredHead struct {
 	Method, Path, RawPath, RawQuery, Base string
 	Header                                wire.Header
 	Proto, Remote                         string
+	Transaction                           string // id of the request that brought it; its execution goes by the same
 }
 
 // settledHead is the head of an answer, as it is stored.
@@ -75,7 +76,7 @@ func (v *Visit) deferred(ctx context.Context, snap *catalog.Snapshot) bool {
 	j := &job.Job{ID: job.NewID(), User: v.Identity.Actor.Name, Body: v.call.Body}
 	head := deferredHead{
 		Method: v.call.Method, Path: v.call.Path, RawPath: v.call.RawPath, RawQuery: v.call.RawQuery, Base: v.call.Base,
-		Header: append(wire.Header(nil), v.call.Header...), Proto: v.r.Proto, Remote: v.r.RemoteAddr,
+		Header: append(wire.Header(nil), v.call.Header...), Proto: v.r.Proto, Remote: v.r.RemoteAddr, Transaction: v.Recorder.ID,
 	}
 	for _, name := range private {
 		head.Header.Del(name)
@@ -285,7 +286,7 @@ func (q *deferrals) visit(ctx context.Context, j *job.Job) (v *Visit, head settl
 	if v.d == nil {
 		v.d = s.o.Fallback
 	}
-	v.Recorder.ID = newTransactionID()
+	v.Recorder.ID = call.Transaction
 	v.Dialect = v.d.Name()
 	u := &url.URL{Path: call.Path, RawPath: call.RawPath, RawQuery: call.RawQuery}
 	v.URL = s.redact.url(u)

@@ -50,6 +50,7 @@ type Recorder struct {
 
 	setsMu sync.Mutex
 	sets   []Set
+	first  [1]Set // room for sets: most requests have one
 }
 
 // Set is one set of operations: what the engine executed as one statement.
@@ -68,6 +69,9 @@ func (r *Recorder) AddSets(list ...Set) int {
 	}
 	r.setsMu.Lock()
 	defer r.setsMu.Unlock()
+	if r.sets == nil {
+		r.sets = r.first[:0]
+	}
 	r.sets = append(r.sets, list...)
 	return len(r.sets) - len(list) + 1
 }

@@ -19,7 +19,7 @@ func (d *Dialect) Timing(c *dialect.Call, rec *telemetry.Recorder, a *wire.Answe
 	var room [512]byte
 	a.Header.Set("sap-perf-fesrec", string(append(strconv.AppendInt(room[:0], rec.Elapsed().Microseconds(), 10), ".000000"...)))
 	if a.Status < http.StatusBadRequest && asksStatistics(c) {
-		a.Header.Set("sap-statistics", string(appendStatistics(room[:0], rec)))
+		a.Header.Set("sap-statistics", string(appendStatistics(room[:0], sharesOf(rec))))
 	}
 }
 
@@ -34,16 +34,27 @@ func asksStatistics(c *dialect.Call) bool {
 	return strings.EqualFold(strings.TrimSpace(c.Header.Get(name)), "true")
 }
 
+// shares are where the time of a request went.
+type shares struct {
+	hub, queue, wire, be, app, sql time.Duration
+	statements                     int64
+}
+
+func sharesOf(rec *telemetry.Recorder) shares {
+	return shares{
+		hub: rec.Layer(telemetry.Hub), queue: rec.Layer(telemetry.Queue), wire: rec.Layer(telemetry.Wire), be: rec.Layer(telemetry.BE), app: rec.Layer(telemetry.App),
+		sql: time.Duration(rec.SQL.Load()), statements: rec.SQLCount.Load(),
+	}
+}
+
 // appendStatistics writes the layers. The keys up to gwnongw are those of SAP Gateway, whole milliseconds, with
 //
 //	gwtotal = gwhub + gwrfcoh + gwbe + gwapp + gwnongw, total = gwtotal, app = gwapp + gwnongw, fw = total - app
 //
 // exactly. gwhub holds the wait at the gate. What follows is ours: the same in microseconds, since small requests round to 0, and in them
 // the wait and the time in the database.
-func appendStatistics(b []byte, rec *telemetry.Recorder) []byte {
-	layers := [...]time.Duration{
-		rec.Layer(telemetry.Hub) + rec.Layer(telemetry.Queue), rec.Layer(telemetry.Wire), rec.Layer(telemetry.BE), rec.Layer(telemetry.App), 0,
-	}
+func appendStatistics(b []byte, s shares) []byte {
+	layers := [...]time.Duration{s.hub + s.queue, s.wire, s.be, s.app, 0}
 	total, ms := milliseconds(layers)
 	app := ms[3] + ms[4]
 	put := func(name string, n int64) {
@@ -69,9 +80,9 @@ func appendStatistics(b []byte, rec *telemetry.Recorder) []byte {
 	for i, name := range names {
 		put(name+"_us", layers[i].Microseconds())
 	}
-	put("queue_us", rec.Layer(telemetry.Queue).Microseconds())
-	put("sql_us", time.Duration(rec.SQL.Load()).Microseconds())
-	put("sql_count", rec.SQLCount.Load())
+	put("queue_us", s.queue.Microseconds())
+	put("sql_us", s.sql.Microseconds())
+	put("sql_count", s.statements)
 	return b
 }
 
