@@ -32,7 +32,7 @@ var allowed = map[string][]string{
 	"internal/dialect/odata":   {"record", "catalog", "wire", "telemetry", "dialect", "edm"},                                      // never another dialect
 	"internal/project":         {"record", "catalog", "store", "edm"},                                                             // files to definitions to the database
 	"internal/remote":          {"record", "catalog", "telemetry", "dialect", "auth", "job", "project"},                                  // the executor and the authority over the network; it knows no protocol and no engine
-	"internal/config":          {"gate", "engine", "auth", "store", "dialect/now", "dialect/odata", "server", "record", "script"}, // settings of all parts
+	"internal/config":          {"gate", "engine", "auth", "store", "dialect/now", "dialect/odata", "server", "record", "script", "remote"}, // settings of all parts
 	"internal/server": {
 		"record", "catalog", "store", "telemetry", "wire", "gate", "auth", "job", "engine", "dialect", "dialect/now", "script", "project",
 	},
