@@ -603,6 +603,9 @@ func shift(ops []record.Op, first, groups int, key string) int {
 		for a := range op.Set {
 			shiftValue(&op.Set[a].Value, first)
 		}
+		for a := range op.New {
+			shiftValue(&op.New[a].Value, first)
+		}
 		for c := range op.If {
 			if op.If[c].Field == "" {
 				op.If[c].Op += first

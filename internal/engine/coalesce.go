@@ -17,7 +17,8 @@ func coalescible(op *record.Op) bool {
 		return false
 	}
 	// What names other ops of its unit means nothing in another unit.
-	return !slices.ContainsFunc(op.Set, func(a record.Assign) bool { return isRef(a.Value) }) &&
+	refs := func(a record.Assign) bool { return isRef(a.Value) }
+	return !slices.ContainsFunc(op.Set, refs) && !slices.ContainsFunc(op.New, refs) &&
 		!slices.ContainsFunc(op.If, func(c record.Condition) bool { return c.Field == "" || slices.ContainsFunc(c.Values, isRef) })
 }
 

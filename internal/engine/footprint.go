@@ -14,12 +14,19 @@ type footprint struct {
 	reads, writes []int
 	keyed         []int // looked into for records by their keys, which weir alone gives out: a record that is inserted later is none of them
 	keeps         []int // records of these get the totals of what is written; who reads them comes after, who looks at other fields by key need not
+	rows          []int // of these it reads records alone that earlier ops of the unit insert: no other insert matters to it
 	selfish       bool  // reads what it writes: two such ops cannot share a set
 }
 
 func (f *footprint) read(id int) {
 	if !slices.Contains(f.reads, id) {
 		f.reads = append(f.reads, id)
+	}
+}
+
+func (f *footprint) row(id int) {
+	if !slices.Contains(f.rows, id) {
+		f.rows = append(f.rows, id)
 	}
 }
 
@@ -43,6 +50,138 @@ func (m *model) footprints(info *tableInfo, journaled bool) {
 	d := &outline{m: m}
 	d.delete(info.t, map[string]bool{})
 	info.del = d.done()
+	m.narrow(info)
+}
+
+// narrow finds the tables of which an insert reads no more than the records that fields of its own refer to, and whether an insert leaves
+// all other records of its table alone. A deep insert needs both: its children refer to parents that the same unit makes, and many of
+// them shall be one set of parents and one of children, in whatever order they come.
+func (m *model) narrow(info *tableInfo) {
+	t := info.t
+	info.touched = make([]bool, len(t.Fields))
+	touch := func(name string) {
+		if f := t.Field(name); f != nil {
+			info.touched[f.Index] = true
+		}
+	}
+	other := &outline{m: m} // what rules do that is no look at one record
+	info.pure = true
+	for _, f := range t.Fields {
+		if f.Compute != "" || f.Default != "" {
+			touch(f.Name)
+		}
+	}
+	byField := map[int][]*catalog.Field{}
+	for i := range t.Rules {
+		r := &t.Rules[i]
+		for name := range r.Set {
+			touch(name)
+		}
+		switch {
+		case r.Lookup != nil:
+			for name := range r.Lookup.Set {
+				touch(name)
+			}
+			if ref, f := m.lookedUpByKey(t, r.Lookup); f != nil {
+				id := m.stored(ref)
+				byField[id] = append(byField[id], f)
+				continue
+			}
+		case r.Choose != nil:
+			for name := range r.Choose.Set {
+				touch(name)
+			}
+		case r.Derive != nil && r.Derive.Result != nil:
+			touch(r.Derive.Result.Key)
+			touch(r.Derive.Result.State)
+		case r.Position != nil:
+			touch(r.Position.Field)
+			if f := t.Field(r.Position.Within); f != nil {
+				if ref, err := m.snap.Table(f.Reference); err == nil {
+					byField[m.stored(ref)] = append(byField[m.stored(ref)], f)
+					continue
+				}
+			}
+		}
+		other.rule(t, r, map[string]bool{})
+	}
+	what := other.done()
+	info.pure = !slices.Contains(what.writes, info.id) && !slices.Contains(what.keeps, info.id)
+	if len(t.Classes) > 1 {
+		return
+	}
+	for _, f := range t.Fields {
+		if ref, err := m.snap.Table(f.Reference); err == nil && f.ForeignKey {
+			id := m.stored(ref)
+			byField[id] = append(byField[id], f)
+		}
+	}
+	for id, fields := range byField {
+		if id == info.id || slices.Contains(what.reads, id) || slices.Contains(what.keyed, id) || slices.Contains(what.writes, id) || slices.Contains(what.keeps, id) ||
+			slices.ContainsFunc(fields, func(f *catalog.Field) bool { return info.touched[f.Index] }) {
+			continue
+		}
+		if info.rows == nil {
+			info.rows = map[int][]*catalog.Field{}
+		}
+		info.rows[id] = fields
+	}
+}
+
+// lookedUpByKey is the table and the own field of a lookup that reads the record whose key the field holds; nil if it does more.
+func (m *model) lookedUpByKey(t *catalog.Table, l *catalog.LookupDef) (*catalog.Table, *catalog.Field) {
+	ref, err := m.snap.Table(l.Table)
+	if err != nil || len(l.Match) != 1 || ref.SingleKey() == nil {
+		return nil, nil
+	}
+	return ref, t.Field(l.Match[ref.SingleKey().Name])
+}
+
+// footRows narrows the footprint of an insert: a table of which it reads nothing but records that ops before it insert is read by row.
+func (x *unit) footRows(t *task) {
+	if x.alone || t.op.Verb != record.Insert || len(t.info.rows) == 0 {
+		return
+	}
+	var kept []int
+	for _, id := range t.foot.reads {
+		fields := t.info.rows[id]
+		if fields == nil || !x.inserted(t, id, fields) {
+			kept = append(kept, id)
+			continue
+		}
+		t.foot.row(id)
+	}
+	if len(t.foot.rows) > 0 {
+		t.foot.reads = kept
+	}
+}
+
+// inserted reports whether fields of a new record refer to nothing but records that ops before it insert into table id.
+func (x *unit) inserted(t *task, id int, fields []*catalog.Field) bool {
+	for i := range t.op.Set {
+		a := &t.op.Set[i]
+		for _, f := range fields {
+			if f.Name == a.Field && !a.Value.Empty() && !x.inserts(t, &a.Value, id) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// walksToInserted reports whether a path that a new record returns leads to a record that an op before inserts, or nowhere.
+func (x *unit) walksToInserted(t *task, steps []catalog.Step) bool {
+	return t.op.Verb == record.Insert && len(steps) == 2 && !t.info.touched[steps[0].Field.Index] && t.who.guard(steps[1].Table) == nil &&
+		x.inserted(t, x.m.table(steps[1].Table).id, []*catalog.Field{steps[0].Field})
+}
+
+// inserts reports whether a value is the key of a record that an op before t inserts into table id.
+func (x *unit) inserts(t *task, v *record.Value, id int) bool {
+	if v.Form != record.Ref || v.N < 0 || v.N >= int64(t.i) {
+		return false
+	}
+	o := &x.tasks[v.N]
+	return o.op != nil && o.op.Verb == record.Insert && o.info != nil && o.info.id == id && o.t.SingleKey() != nil && (v.S == "" || v.S == o.t.Key[0])
 }
 
 // outline is a footprint in the making.

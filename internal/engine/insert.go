@@ -28,7 +28,7 @@ func (w *writer) fresh(t *task) (*pending, error) {
 		Table: t.t, Actor: t.who.actor, Event: rule.Insert, New: make([]record.Value, n), Given: make([]bool, n),
 	}}
 	row := p.row
-	for _, a := range t.values() {
+	for _, a := range t.newValues() {
 		row.New[a.f.Index], row.Given[a.f.Index] = a.v, true
 	}
 	if f := t.t.SingleKey(); f != nil && row.New[f.Index].Empty() && (f.Audit || f.Type == record.TypeGUID) && !f.Generated && !f.Identity {

@@ -48,6 +48,11 @@ type tableInfo struct {
 	drawsKeys bool // callers cannot choose its keys
 
 	write, del footprint
+
+	// Of an insert: see narrow.
+	rows    map[int][]*catalog.Field // by stored table: the fields through which alone it is read
+	touched []bool                   // by field index: rules or defaults may set it
+	pure    bool                     // no other record of the table is changed by it
 }
 
 // models keeps the models of the snapshots in use. Snapshots follow each other, so a handful is enough.

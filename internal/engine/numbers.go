@@ -156,7 +156,11 @@ func (x *unit) drawNumbers(ctx context.Context, atoms []*atom) error {
 			}
 			t.numbers = make([]int64, len(t.info.numbered))
 			for i, f := range t.info.numbered {
-				if !slices.ContainsFunc(t.set, func(a assign) bool { return a.f == f && !a.v.Empty() }) {
+				given := t.set
+				if t.fresh != nil {
+					given = t.fresh
+				}
+				if !slices.ContainsFunc(given, func(a assign) bool { return a.f == f && !a.v.Empty() }) {
 					w := of(f.Sequence)
 					w.slots = append(w.slots, &t.numbers[i])
 				}

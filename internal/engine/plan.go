@@ -19,6 +19,7 @@ type set struct {
 // by key and of the last totals.
 type last struct {
 	read, write, seen, kept int
+	row                     int // the same for looks at records alone that the unit inserts
 	set, seenBy, keptBy     *set
 }
 
@@ -76,6 +77,11 @@ func (p *planner) add(t *task) {
 			at = max(at, l.kept+1)
 		}
 	}
+	for _, id := range t.foot.rows {
+		if l := p.tables[id]; l != nil {
+			at = max(at, l.write+1, l.kept+1)
+		}
+	}
 	for _, id := range t.foot.writes {
 		l := p.tables[id]
 		if l == nil {
@@ -84,6 +90,9 @@ func (p *planner) add(t *task) {
 		at = max(at, l.read+1)
 		if !own(l.set) {
 			at = max(at, l.write+1)
+		}
+		if !t.adds(id) {
+			at = max(at, l.row+1)
 		}
 		if t.op.Verb == record.Insert && t.info != nil && id == t.info.id && t.info.drawsKeys {
 			continue // nobody can have looked for it
@@ -107,6 +116,7 @@ func (p *planner) add(t *task) {
 		if !own(l.seenBy) {
 			at = max(at, l.seen+1)
 		}
+		at = max(at, l.row+1)
 	}
 	var s *set
 	if joined != nil && at <= joined.wave {
@@ -128,6 +138,10 @@ func (p *planner) add(t *task) {
 		l := p.at(id)
 		l.write, l.set = s.wave, s
 	}
+	for _, id := range t.foot.rows {
+		l := p.at(id)
+		l.row = max(l.row, s.wave)
+	}
 	for _, id := range t.foot.keyed {
 		if l := p.at(id); s.wave >= l.seen {
 			l.seen, l.seenBy = s.wave, s
@@ -140,10 +154,15 @@ func (p *planner) add(t *task) {
 	}
 }
 
+// adds reports whether the task changes no record of a table that is there already.
+func (t *task) adds(id int) bool {
+	return t.op.Verb == record.Insert && t.info != nil && id == t.info.id && t.info.pure
+}
+
 func (p *planner) at(id int) *last {
 	l := p.tables[id]
 	if l == nil {
-		l = &last{read: -1, write: -1, seen: -1, kept: -1}
+		l = &last{read: -1, write: -1, seen: -1, kept: -1, row: -1}
 		p.tables[id] = l
 	}
 	return l

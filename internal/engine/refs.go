@@ -23,20 +23,12 @@ func (x *unit) resolve(t *task) *record.Error {
 			t.key[i] = v
 		}
 	}
-	if len(t.set) > 0 {
-		set := make([]assign, len(t.set))
-		for i, a := range t.set {
-			// Start from what the caller wrote: after a rolled back run the value may be another.
-			v, err := x.value(t, a.v)
-			if err == nil && a.v.Form == record.Ref {
-				err = checkForm(a.f, v)
-			}
-			if err != nil {
-				return err
-			}
-			set[i] = assign{a.f, v}
-		}
-		t.final = set
+	var err *record.Error
+	if t.final, err = x.resolveSet(t, t.set); err != nil {
+		return err
+	}
+	if t.added, err = x.resolveSet(t, t.fresh); err != nil {
+		return err
 	}
 	t.ifs = make([]record.Condition, len(op.If))
 	for i, c := range op.If {
@@ -63,12 +55,42 @@ func (x *unit) resolve(t *task) *record.Error {
 	return nil
 }
 
+// resolveSet is list with its Refs replaced. It starts from what the caller wrote: after a rolled back run the value may be another.
+func (x *unit) resolveSet(t *task, list []assign) ([]assign, *record.Error) {
+	if len(list) == 0 {
+		return list, nil
+	}
+	set := make([]assign, len(list))
+	for i, a := range list {
+		v, err := x.value(t, a.v)
+		if err == nil && a.v.Form == record.Ref {
+			err = checkForm(a.f, v)
+		}
+		if err != nil {
+			return nil, err
+		}
+		set[i] = assign{a.f, v}
+	}
+	return set, nil
+}
+
 // values are what the task gives its record, Refs resolved.
 func (t *task) values() []assign {
 	if t.refs {
 		return t.final
 	}
 	return t.set
+}
+
+// newValues are what the task gives a new record, Refs resolved.
+func (t *task) newValues() []assign {
+	switch {
+	case t.fresh == nil:
+		return t.values()
+	case t.refs:
+		return t.added
+	}
+	return t.fresh
 }
 
 func (t *task) conditions() []record.Condition {

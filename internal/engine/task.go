@@ -32,7 +32,9 @@ type task struct {
 	// Worked out when the task runs.
 	key     []record.Value
 	set     []assign
+	fresh   []assign           // upsert: what a new record gets instead of set; nil: the same
 	final   []assign           // set with Refs resolved
+	added   []assign           // fresh with Refs resolved
 	ifs     []record.Condition // op.If with Refs resolved
 	asked   *record.Query      // op.Query with Refs resolved
 	newID   string
@@ -157,7 +159,10 @@ func (x *unit) ref(t *task, v *record.Value) bool {
 	if x.wants == nil {
 		x.wants = map[int][]string{}
 	}
-	x.wants[int(v.N)] = append(x.wants[int(v.N)], v.S)
+	// The children of a deep insert, thousands of them, ask their parent for the same.
+	if list := x.wants[int(v.N)]; len(list) == 0 || list[len(list)-1] != v.S {
+		x.wants[int(v.N)] = append(list, v.S)
+	}
 	return true
 }
 
@@ -300,7 +305,12 @@ func (x *unit) footRead(t *task) {
 		if !strings.Contains(path, ".") {
 			continue
 		}
-		if steps, err := x.snap.Resolve(t.t, path); err == nil {
+		steps, err := x.snap.Resolve(t.t, path)
+		switch {
+		case err != nil:
+		case x.walksToInserted(t, steps):
+			t.foot.row(x.m.table(steps[1].Table).id)
+		default:
 			a.steps(steps)
 		}
 	}
@@ -426,6 +436,7 @@ func (x *unit) prepareWrite(t *task) {
 		t.foot = t.info.del
 	}
 	t.foot.reads, t.foot.writes = clip(t.foot.reads), clip(t.foot.writes)
+	x.footRows(t)
 	x.footRead(t)
 	x.footAccess(t)
 	if op.Token != "" {
@@ -481,17 +492,28 @@ func (x *unit) footAccess(t *task) {
 // prepareSet keeps what the caller may give. What the engine keeps itself, and what is read-only, is left out in silence,
 // as clients send back whole records that they have read.
 func (x *unit) prepareSet(t *task) {
-	op, table := t.op, t.t
-	if op.Verb == record.Delete {
+	if t.op.Verb == record.Delete {
 		return
 	}
-	t.set = make([]assign, 0, len(op.Set))
-	for i := range op.Set {
-		a := &op.Set[i]
+	t.set = x.assigns(t, t.op.Set)
+	switch {
+	case t.op.New == nil:
+	case t.op.Verb != record.Upsert:
+		t.fault(record.Errorf(record.Invalid, "", "what a new record gets instead is said of upserts alone"))
+	default:
+		t.fresh = x.assigns(t, t.op.New)
+	}
+}
+
+func (x *unit) assigns(t *task, given []record.Assign) []assign {
+	op, table := t.op, t.t
+	set := make([]assign, 0, len(given))
+	for i := range given {
+		a := &given[i]
 		f := table.Field(a.Field)
 		if f == nil {
 			t.fault(record.Errorf(record.Invalid, a.Field, "table %s has no field %.80s", table.Name, a.Field))
-			return
+			return nil
 		}
 		isRef := x.ref(t, &a.Value)
 		if !x.given(t, f) {
@@ -502,13 +524,13 @@ func (x *unit) prepareSet(t *task) {
 		}
 		if !t.who.sets(f) {
 			t.fault(record.Errorf(record.Forbidden, f.Name, "you may not set %s.%s", table.Name, f.Name))
-			return
+			return nil
 		}
 		v := a.Value
 		if !isRef {
 			if err := checkForm(f, v); err != nil {
 				t.fault(err)
-				return
+				return nil
 			}
 			if !table.External && v.Empty() {
 				v = record.Value{}
@@ -516,10 +538,11 @@ func (x *unit) prepareSet(t *task) {
 		}
 		if f.Type == record.TypePassword && x.e.opt.Hash == nil {
 			t.fault(record.Errorf(record.Unsupported, f.Name, "passwords cannot be stored here"))
-			return
+			return nil
 		}
-		t.set = append(t.set, assign{f, v})
+		set = append(set, assign{f, v})
 	}
+	return set
 }
 
 // given reports whether a value that the caller sends for f counts.

@@ -14,7 +14,9 @@ func (w *writer) upsert(ctx context.Context, tasks []*task) error {
 	first := tasks[0]
 	wanted := make([][]record.Value, len(tasks))
 	lead := w.leading(first)
+	byKey := len(first.op.Match) > 1 && slices.Equal(first.op.Match, first.t.Key)
 	var values []record.Value
+	var keys [][]record.Value
 	for i, t := range tasks {
 		for _, name := range t.op.Match {
 			v, _ := t.matchValue(name)
@@ -25,16 +27,24 @@ func (w *writer) upsert(ctx context.Context, tasks []*task) error {
 			}
 			wanted[i] = append(wanted[i], v)
 		}
-		if len(wanted[i]) == len(t.op.Match) && !wanted[i][lead].Empty() {
+		switch {
+		case len(wanted[i]) < len(t.op.Match):
+		case byKey:
+			keys = append(keys, wanted[i])
+		case !wanted[i][lead].Empty():
 			values = append(values, wanted[i][lead])
 		}
 	}
 	found := map[string]*pending{}
-	if len(values) > 0 {
-		var err error
-		if found, err = w.lock(ctx, first.t, matching(first.op.Match[lead], values)); err != nil {
-			return err
-		}
+	var err error
+	switch {
+	case len(keys) > 0:
+		found, err = w.locked(ctx, first.t, keys)
+	case len(values) > 0:
+		found, err = w.lock(ctx, first.t, matching(first.op.Match[lead], values))
+	}
+	if err != nil {
+		return err
 	}
 	byMatch := map[string][]*pending{}
 	for _, p := range found {

@@ -41,6 +41,7 @@ type Op struct {
 	Key    []Value  // get, update, delete: one value for each key field of the table, Refs allowed
 	Match  []string // upsert: the fields of Set that find the record
 	Set    []Assign // insert, update, upsert; fields not named keep their value or take their default
+	New    []Assign // upsert: what a new record gets instead of Set; nil: the same
 	Query  *Query   // list, aggregate
 	Return []string // paths that the outcome's rows hold, in this order; nil: none are read back
 	If     []Condition

@@ -47,11 +47,10 @@ func printOp(op *record.Op) string {
 		word("match %s", strings.Join(op.Match, ", "))
 	}
 	if op.Verb == record.Insert || op.Verb == record.Update || op.Verb == record.Upsert {
-		var set []string
-		for _, a := range op.Set {
-			set = append(set, a.Field+": "+PrintValue(a.Value))
-		}
-		word("{%s}", strings.Join(set, ", "))
+		word("%s", printSet(op.Set))
+	}
+	if op.New != nil {
+		word("new %s", printSet(op.New))
 	}
 	if q := op.Query; q != nil {
 		if q.Where != nil {
@@ -131,6 +130,14 @@ func printOp(op *record.Op) string {
 		word("returning %s", strings.Join(op.Return, ", "))
 	}
 	return b.String()
+}
+
+func printSet(list []record.Assign) string {
+	set := make([]string, len(list))
+	for i, a := range list {
+		set[i] = a.Field + ": " + PrintValue(a.Value)
+	}
+	return "{" + strings.Join(set, ", ") + "}"
 }
 
 var aggNames = [...]string{"count", "sum", "avg", "min", "max", "count distinct"}

@@ -261,6 +261,99 @@ func (r *bodyReader) readJSON(typ *edm.Type) *entity {
 	return e
 }
 
+// failure is the error that ended the reading, nil if none did.
+func (r *bodyReader) failure() error {
+	if r.err == nil {
+		return nil
+	}
+	return r.err
+}
+
+// readValue reads a body that is one property: {"Price":9.5} in V2, {"value":9.5} in V4, where a complex one is the object itself.
+func (r *bodyReader) readValue(typ *edm.Type, p *edm.Property) []propValue {
+	if !r.valid() {
+		return nil
+	}
+	e := r.begin(typ, nil, nil, -1)
+	l := &level{}
+	name := p.Name
+	if r.ver == v4 {
+		if p.Kind == edm.ComplexKind {
+			if r.peek() != '{' {
+				r.broken("the body holds no object")
+				return nil
+			}
+			if !r.complex(l, e, p) || !r.over() {
+				return nil
+			}
+			return l.props
+		}
+		name = "value"
+	}
+	wrapped := r.ver == v2 && name != "d" && r.unwrap(typ)
+	found := false
+	if !r.members(func(member string) bool {
+		switch {
+		case member == name && !found:
+			found = true
+			if p.Kind == edm.ComplexKind {
+				return r.complex(l, e, p)
+			}
+			return r.value(l, e, p)
+		case strings.HasPrefix(member, "__") && r.ver == v2, strings.IndexByte(member, '@') >= 0 && r.ver == v4:
+			return r.skip()
+		}
+		return r.refuse(nil, member, "the property %s is expected here, and nothing else", propPath(p))
+	}) || wrapped && !r.end('}') || !r.over() {
+		return nil
+	}
+	if !found {
+		r.refuse(nil, propPath(p), "the body has no value for it")
+	}
+	return l.props
+}
+
+// readLink reads a body that names an entity: {"uri":"…"} in V2, {"@odata.id":"…"} in V4.
+func (r *bodyReader) readLink() string {
+	if !r.valid() {
+		return ""
+	}
+	address := ""
+	wrapped := r.ver == v2 && r.unwrap(nil)
+	if !r.members(func(member string) bool {
+		if r.peek() != '"' || member != "uri" && r.ver == v2 || member != "@odata.id" && member != "@id" && r.ver == v4 {
+			return r.skip()
+		}
+		var ok bool
+		address, ok = r.quoted()
+		return ok
+	}) || wrapped && !r.end('}') || !r.over() {
+		return ""
+	}
+	return address
+}
+
+// members reads an object and lets each read the values.
+func (r *bodyReader) members(each func(name string) bool) bool {
+	if r.peek() != '{' {
+		return r.broken("the body holds no object")
+	}
+	r.pos++
+	for n := 0; ; n++ {
+		if r.peek() == '}' {
+			r.pos++
+			return true
+		}
+		if n > 0 && !r.end(',') {
+			return false
+		}
+		name, ok := r.name()
+		if !ok || !each(name) {
+			return false
+		}
+	}
+}
+
 // valid checks what holds for all of the body.
 func (r *bodyReader) valid() bool {
 	if utf8.Valid(r.body) {

@@ -27,7 +27,7 @@ func (r *bodyReader) unwrap(typ *edm.Type) bool {
 	at := r.pos
 	if r.peek() == '{' {
 		r.pos++
-		if r.peek() == '"' && strings.HasPrefix(r.text[r.pos:], `"d"`) && typ.Property("d") == nil {
+		if r.peek() == '"' && strings.HasPrefix(r.text[r.pos:], `"d"`) && (typ == nil || typ.Property("d") == nil) {
 			if _, ok := r.name(); ok && r.peek() == '{' {
 				return true
 			}
@@ -42,35 +42,18 @@ func (r *bodyReader) metadata2(e *entity) bool {
 	if r.peek() != '{' {
 		return r.skip()
 	}
-	r.pos++
-	for n := 0; ; n++ {
-		if r.peek() == '}' {
-			r.pos++
-			return true
-		}
-		if n > 0 && !r.end(',') {
-			return false
-		}
-		name, ok := r.name()
-		if !ok {
-			return false
-		}
+	return r.members(func(name string) bool {
 		if name != "uri" && name != "etag" || r.peek() != '"' {
-			if !r.skip() {
-				return false
-			}
-			continue
+			return r.skip()
 		}
 		s, ok := r.quoted()
-		if !ok {
-			return false
-		}
 		if name == "uri" {
 			e.id = s
 		} else {
 			e.etag = s
 		}
-	}
+		return ok
+	})
 }
 
 // nav2 reads what an entity holds below a navigation property: an array, {"results":[…]}, one entity, or nothing: null and __deferred.
@@ -112,31 +95,16 @@ func (r *bodyReader) deferred2() bool {
 func (r *bodyReader) results2(e *entity, nav *edm.Nav) bool {
 	v := navValue{nav: nav}
 	found := false
-	r.pos++
-	for n := 0; ; n++ {
-		if r.peek() == '}' {
-			r.pos++
-			return !found || r.nest(v)
-		}
-		if n > 0 && !r.end(',') {
-			return false
-		}
-		name, ok := r.name()
+	return r.members(func(name string) bool {
 		switch {
-		case !ok:
-			return false
 		case name == "results" && r.peek() == '[' && !found:
 			found = true
-			ok = r.list(e, nav, &v)
+			return r.list(e, nav, &v)
 		case strings.HasPrefix(name, "__"):
-			ok = r.skip()
-		default:
-			return r.refuse(e, nav.Name, "an array of entities is expected, or an object that holds one as results")
+			return r.skip()
 		}
-		if !ok {
-			return false
-		}
-	}
+		return r.refuse(e, nav.Name, "an array of entities is expected, or an object that holds one as results")
+	}) && (!found || r.nest(v))
 }
 
 // single reads the one entity below a navigation property.

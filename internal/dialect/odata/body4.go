@@ -168,49 +168,28 @@ func (r *bodyReader) readDelta(typ *edm.Type) []*entity {
 	if !r.valid() {
 		return nil
 	}
-	if r.peek() != '{' {
-		r.broken("the body holds no object")
-		return nil
-	}
-	if len(r.levels) == 0 {
-		r.levels = append(r.levels, new(level))
-	}
 	var list []*entity
 	found := false
-	r.pos++
-	for n := 0; ; n++ {
-		if r.peek() == '}' {
-			r.pos++
-			break
-		}
-		if n > 0 && !r.end(',') {
-			return nil
-		}
-		name, ok := r.name()
+	if !r.members(func(name string) (ok bool) {
 		switch {
-		case !ok:
-			return nil
 		case name == "value" && !found && r.peek() == '[':
 			found = true
 			list, ok = r.members4(typ)
+			return ok
 		case strings.IndexByte(name, '@') >= 0:
-			ok = r.skip()
-		default:
-			r.refuse(nil, name, "a delta has annotations and an array called value, and nothing else")
-			return nil
+			return r.skip()
 		}
-		if !ok {
-			return nil
-		}
+		return r.refuse(nil, name, "a delta has annotations and an array called value, and nothing else")
+	}) || !r.over() {
+		return nil
 	}
 	if !found {
 		r.refuse(nil, "value", "a delta has an array called value")
-		return nil
 	}
-	r.over()
 	return list
 }
 
+// members4 reads the entities of a delta payload.
 func (r *bodyReader) members4(typ *edm.Type) ([]*entity, bool) {
 	var list []*entity
 	r.pos++

@@ -253,16 +253,29 @@ func (r *run) op(i int) *record.Error {
 			return err
 		}
 	}
-	set := storetest.Record{}
-	for _, s := range op.Set {
-		v, err := value(s.Value)
-		if err != nil {
+	values := func(list []record.Assign) (storetest.Record, *record.Error) {
+		set := storetest.Record{}
+		for _, s := range list {
+			v, err := value(s.Value)
+			if err != nil {
+				return nil, err
+			}
+			if v.Form == record.Text && v.S == "" {
+				v = record.Value{}
+			}
+			set[s.Field] = v
+		}
+		return set, nil
+	}
+	set, err := values(op.Set)
+	if err != nil {
+		return err
+	}
+	fresh := set
+	if op.New != nil {
+		if fresh, err = values(op.New); err != nil {
 			return err
 		}
-		if v.Form == record.Text && v.S == "" {
-			v = record.Value{}
-		}
-		set[s.Field] = v
 	}
 	t := r.table(op.Table)
 	switch op.Verb {
@@ -296,7 +309,7 @@ func (r *run) op(i int) *record.Error {
 		}
 		switch len(hits) {
 		case 0:
-			return r.insert(i, op, a, t, set)
+			return r.insert(i, op, a, t, fresh)
 		case 1:
 			return r.update(i, op, a, t, hits[0], set)
 		}
@@ -331,7 +344,7 @@ func (r *run) static(op *record.Op, a *record.Actor) *record.Error {
 	if op.Verb == record.Delete {
 		return nil
 	}
-	for _, s := range op.Set {
+	for _, s := range slices.Concat(op.Set, op.New) {
 		f := t.Field(s.Field)
 		if f == nil {
 			return record.Errorf(record.Invalid, s.Field, "")

@@ -22,6 +22,14 @@ func (t *tx) Insert(ctx context.Context, set *store.InsertSet) (*store.Written, 
 		return w, nil
 	}
 	keyed := newKeyed(set, st.Keys)
+	asked := len(set.Return)
+	if n > 1 && keyed.known && len(set.Table.Uniques) > 0 && keyed.repeats() {
+		// Of rows with one key the first may meet another unique value, so that it is a later one that comes back: those values tell.
+		set = keyed.more()
+		if st, err = t.store.compiler.Insert(set); err != nil {
+			return nil, err
+		}
+	}
 	several := !keyed.known && n > 1
 	if several {
 		// Which of the rows came back cannot be told without their keys.
@@ -29,7 +37,7 @@ func (t *tx) Insert(ctx context.Context, set *store.InsertSet) (*store.Written, 
 			return nil, err
 		}
 	}
-	back := newBack(set.Return, st, st.Keys)
+	back := newBack(set.Return[:asked], st.Out[len(st.Out)-len(set.Return):], st.Keys)
 	came := 0
 	at := make([]int, 0, n) // the row that each returned one belongs to
 	lost := false
@@ -37,7 +45,7 @@ func (t *tx) Insert(ctx context.Context, set *store.InsertSet) (*store.Written, 
 	err = t.run(ctx, set.Table, s, func(row []record.Value) error {
 		i := came
 		if keyed.known {
-			i = keyed.take(row[:st.Keys])
+			i = keyed.take(row)
 		}
 		lost = lost || i < 0
 		at = append(at, i)
@@ -85,7 +93,7 @@ func (t *tx) Insert(ctx context.Context, set *store.InsertSet) (*store.Written, 
 	return w, t.conflicts(ctx, set, missing, w.Errs)
 }
 
-// insertOneByOne writes records whose keys the database numbers when some of them meet an existing unique value.
+// insertOneByOne writes records that cannot be told apart by their keys when some of them meet an existing unique value.
 func (t *tx) insertOneByOne(ctx context.Context, set *store.InsertSet) (*store.Written, error) {
 	all := &store.Written{Errs: make([]*record.Error, len(set.Rows))}
 	for i := range set.Rows {
@@ -133,7 +141,7 @@ func (t *tx) change(ctx context.Context, table *catalog.Table, s step, fields []
 	if n == 0 {
 		return w, nil
 	}
-	back := newBack(fields, s.st, 1)
+	back := newBack(fields, s.st.Out[len(s.st.Out)-len(fields):], 1)
 	at := make([]int, 0, n)
 	err := t.run(ctx, table, s, func(row []record.Value) error {
 		i := int(row[0].N) - 1
@@ -154,7 +162,8 @@ func (t *tx) change(ctx context.Context, table *catalog.Table, s step, fields []
 type keyed struct {
 	known bool // all key fields are among the set's, so that their values can be told from the rows
 	set   *store.InsertSet
-	cols  []int
+	cols  []int // in the set
+	out   []int // in the rows that come back, where it is not the same as the position in cols
 	next  int
 	taken []bool
 	rows  map[string][]int
@@ -171,10 +180,34 @@ func newKeyed(set *store.InsertSet, keys int) *keyed {
 	return k
 }
 
+// more compares the unique values beside the key too: the result is the set, which returns them.
+func (k *keyed) more() *store.InsertSet {
+	set := *k.set
+	keys := len(k.cols)
+	for i := range keys {
+		k.out = append(k.out, i)
+	}
+	for _, u := range set.Table.Uniques {
+		for _, name := range u {
+			in := slices.Index(set.Fields, name)
+			if in < 0 || slices.Contains(k.cols, in) {
+				continue
+			}
+			at := slices.Index(set.Return, name)
+			if at < 0 {
+				at = len(set.Return)
+				set.Return = append(set.Return[:at:at], name)
+			}
+			k.cols, k.out = append(k.cols, in), append(k.out, keys+at)
+		}
+	}
+	return &set
+}
+
 // value is field i of the key of a row of the set, in the form that the database returns.
 func (k *keyed) value(row, i int) record.Value {
 	v := k.set.Rows[row][k.cols[i]]
-	if fit, err := store.Fit(k.set.Table.KeyFields()[i].Type, v); err == nil {
+	if fit, err := store.Fit(k.set.Table.Field(k.set.Fields[k.cols[i]]).Type, v); err == nil {
 		return fit
 	}
 	return v
@@ -189,10 +222,17 @@ func (k *keyed) is(row int, key []record.Value) bool {
 	return true
 }
 
-// take is the first row with that key that was not taken yet, -1 if there is none.
-func (k *keyed) take(key []record.Value) int {
+// take is the first row with the key of one that came back that was not taken yet, -1 if there is none.
+func (k *keyed) take(back []record.Value) int {
 	if len(k.taken) == 1 {
 		return 0 // even if a trigger gave it another key
+	}
+	key := back[:len(k.cols)]
+	if k.out != nil {
+		key = make([]record.Value, len(k.out))
+		for i, at := range k.out {
+			key[i] = back[at]
+		}
 	}
 	for ; k.rows == nil && k.next < len(k.taken); k.next++ {
 		if k.is(k.next, key) {
@@ -223,6 +263,23 @@ func (k *keyed) take(key []record.Value) int {
 	return list[0]
 }
 
+// repeats reports whether several rows of the set have one key.
+func (k *keyed) repeats() bool {
+	row := make([]record.Value, len(k.cols))
+	seen := make(map[string]bool, len(k.taken))
+	for i := range k.taken {
+		for j := range row {
+			row[j] = k.value(i, j)
+		}
+		text := k.text(row)
+		if seen[string(text)] {
+			return true
+		}
+		seen[string(text)] = true
+	}
+	return false
+}
+
 func (k *keyed) text(key []record.Value) []byte {
 	k.buf = k.buf[:0]
 	for _, v := range key {
@@ -237,12 +294,11 @@ type back struct {
 	skip int
 }
 
-func newBack(fields []string, st *store.Statement, skip int) *back {
+func newBack(fields []string, out []store.Output, skip int) *back {
 	b := &back{skip: skip}
 	if len(fields) > 0 {
 		types := make([]record.Type, len(fields))
-		out := st.Out[len(st.Out)-len(fields):]
-		for i := range out {
+		for i := range types {
 			types[i] = out[i].Type
 		}
 		b.rows = record.NewRows(fields, types)
@@ -252,7 +308,7 @@ func newBack(fields []string, st *store.Statement, skip int) *back {
 
 func (b *back) add(row []record.Value) {
 	if b.rows != nil {
-		b.rows.Append(row[b.skip:])
+		b.rows.Append(row[b.skip : b.skip+len(b.rows.Fields)])
 	}
 }
 
