@@ -137,6 +137,10 @@ func (s *scope) walk(path string) (node, error) {
 	for i, step := range steps[:len(steps)-1] {
 		prefix += step.Field.Name + "."
 		next := s.joins[prefix]
+		if next == "" && len(s.joins) >= maxJoins {
+			n.sql, err = s.subwalk(steps)
+			return n, err
+		}
 		if next == "" {
 			next = fmt.Sprintf("t%d", s.c.aliases)
 			s.c.aliases++
@@ -183,6 +187,10 @@ func (c *compilation) comparable(n node) node {
 	return n
 }
 
+// maxJoins is how many walks are joins of one statement; further ones are subqueries. SQLite joins no more than 64 tables, and
+// PostgreSQL plans as many for long.
+const maxJoins = 48
+
 // subwalk is a walk as a subquery.
 func (s *scope) subwalk(steps []catalog.Step) (string, error) {
 	var from strings.Builder
@@ -196,8 +204,17 @@ func (s *scope) subwalk(steps []catalog.Step) (string, error) {
 		next := fmt.Sprintf("t%d", s.c.aliases)
 		s.c.aliases++
 		on := s.c.link(step.Field, alias, to, next)
-		if to.ClassField != "" && len(to.Parents) > 0 {
-			on += " AND " + (&scope{c: s.c, table: to, alias: next}).classes(to)
+		target := &scope{c: s.c, table: to, alias: next}
+		if !s.guard {
+			own, err := target.own()
+			if err != nil {
+				return "", err
+			}
+			if own != "" {
+				on += " AND " + own
+			}
+		} else if to.ClassField != "" && len(to.Parents) > 0 {
+			on += " AND " + target.classes(to)
 		}
 		if i == 0 {
 			fmt.Fprintf(&from, "%s AS %s", s.c.tableName(to), next)

@@ -239,6 +239,9 @@ func (p *filterParser) withLiteral(op record.ExprOp, a, b *operand) (*record.Exp
 // withNumber compares a number with a literal, which takes the form that the value has.
 func (p *filterParser) withNumber(op record.ExprOp, a, b *operand) (*record.Expr, error) {
 	v := b.lit.value
+	if a.kind == edm.Single {
+		v = record.NumValue(float64(float32(v.Float()))) // what such a property holds
+	}
 	if v.Form == record.Num {
 		switch f := v.Float(); {
 		case math.IsNaN(f):

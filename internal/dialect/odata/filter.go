@@ -120,6 +120,11 @@ func (p *filterParser) junction(word string, op record.ExprOp, next func() (oper
 		return first, err
 	}
 	parts := []operand{first}
+	var compared map[string]bool
+	if op == record.Or {
+		compared = map[string]bool{}
+		gatherable(compared, first.yes)
+	}
 	for p.word() == word {
 		p.i += len(word)
 		o, err := next()
@@ -128,6 +133,9 @@ func (p *filterParser) junction(word string, op record.ExprOp, next func() (oper
 		}
 		if o, err = p.truth(o); err != nil {
 			return o, err
+		}
+		if op == record.Or {
+			p.spent.terms -= gatherable(compared, o.yes)
 		}
 		parts = append(parts, o)
 	}
@@ -155,13 +163,13 @@ func (p *filterParser) joined(op record.ExprOp, parts []operand) (operand, error
 		unknown = unknown || o.no != nil
 	}
 	if len(yes) > 0 {
-		out.yes = p.flat(op, yes)
+		out.yes = flat(op, yes)
 	}
 	if unknown && out.having == nil {
 		for _, o := range parts {
 			no = append(no, o.falsity())
 		}
-		out.no = p.flat(other, no)
+		out.no = flat(other, no)
 	}
 	return out, nil
 }
@@ -203,7 +211,7 @@ func constantly(b bool) *record.Expr {
 const maxFlat = 64
 
 // flat is a junction of conditions, without nesting of its like. Equalities of one property with constants, joined by or, are one In.
-func (p *filterParser) flat(op record.ExprOp, list []*record.Expr) *record.Expr {
+func flat(op record.ExprOp, list []*record.Expr) *record.Expr {
 	unit, zero := record.Always, record.Never
 	if op == record.Or {
 		unit, zero = zero, unit
@@ -232,7 +240,7 @@ func (p *filterParser) flat(op record.ExprOp, list []*record.Expr) *record.Expr 
 		}
 	}
 	if op == record.Or {
-		args = p.gathered(args)
+		args = gathered(args)
 	}
 	for len(args) > maxFlat {
 		var groups []*record.Expr
@@ -253,7 +261,7 @@ func (p *filterParser) flat(op record.ExprOp, list []*record.Expr) *record.Expr 
 }
 
 // gathered makes one In of the equalities of each field with constants.
-func (p *filterParser) gathered(args []*record.Expr) []*record.Expr {
+func gathered(args []*record.Expr) []*record.Expr {
 	type group struct {
 		at int // in out
 		in *record.Expr
@@ -278,9 +286,28 @@ func (p *filterParser) gathered(args []*record.Expr) []*record.Expr {
 			out[g.at] = g.in
 		}
 		g.in.Values = append(g.in.Values, values...)
-		p.spent.terms--
 	}
 	return out
+}
+
+// gatherable is how many comparisons of e will be part of an In with others, whose properties are in compared.
+func gatherable(compared map[string]bool, e *record.Expr) (n int) {
+	if e == nil {
+		return 0
+	}
+	list := []*record.Expr{e}
+	if e.Op == record.Or {
+		list = e.Args
+	}
+	for _, e := range list {
+		if path, _ := equalities(e); path != "" {
+			if compared[path] {
+				n++
+			}
+			compared[path] = true
+		}
+	}
+	return n
 }
 
 // equalities are the constants that a field is compared with, "" if e is nothing of the kind.

@@ -599,7 +599,10 @@ func (l literal) as(ver version, kind edm.Kind, text string) (record.Value, erro
 		return v, nil
 	case edm.Single, edm.Double:
 		f := v.Float()
-		if !l.kind.Numeric() || math.IsInf(f, 0) || math.IsNaN(f) || kind == edm.Single && math.Abs(f) > math.MaxFloat32 {
+		if kind == edm.Single {
+			f = float64(float32(f)) // what such a property holds
+		}
+		if !l.kind.Numeric() || math.IsInf(f, 0) || math.IsNaN(f) {
 			return wrong()
 		}
 		return record.NumValue(f), nil

@@ -199,7 +199,7 @@ func (p *pathParser) follow() error {
 			}
 		}
 		if p.many {
-			if p.q.ver == v2 || s.text == "" {
+			if p.q.ver == v2 || s.text == "" || p.t.filter != nil {
 				return noPath(s.text)
 			}
 			if err := p.keySegments(s); err != nil {

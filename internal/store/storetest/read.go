@@ -345,6 +345,45 @@ func testRandom(t *testing.T, s store.Store) {
 	})
 }
 
+// testManyWalks reads over 120 references at once, which is more than SQLite joins.
+func testManyWalks(t *testing.T, s store.Store) {
+	defs := Definitions()
+	no := false
+	fan := catalog.TableDef{Name: "fan", Audit: &no, Key: []string{"id"}, Fields: []catalog.FieldDef{{Name: "id", Type: "string"}}}
+	fields, paths, rows := []string{"id"}, []string{"id"}, [][]any{{"f1"}, {"f2"}}
+	for i := range 60 {
+		name := fmt.Sprintf("r%d", i)
+		fan.Fields = append(fan.Fields, catalog.FieldDef{Name: name, Type: "reference", Reference: "person"})
+		fields, paths = append(fields, name), append(paths, name+".team.name")
+		rows[0], rows[1] = append(rows[0], fmt.Sprintf("p%d", i%7)), append(rows[1], fmt.Sprintf("p%d", (i+1)%5))
+	}
+	defs.Tables = append(defs.Tables, fan)
+	snap, err := catalog.Build(1, defs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	Create(t, s, snap)
+	w := Fill(t, s, snap)
+	set := insertSet(table(t, snap, "fan"), fields, rows...)
+	mustInsert(t, s, set)
+	for _, row := range set.Rows {
+		r := Record{}
+		for i, f := range fields {
+			r[f] = row[i]
+		}
+		w.Rows["fan"] = append(w.Rows["fan"], r)
+	}
+	for _, guard := range []func(*catalog.Table) *expr{nil, hideTeams} {
+		w.Guard = guard
+		for _, where := range []*expr{nil, x(record.Eq, f("r59.team.parent.name"), c("Board")), x(record.Ne, f("r58.name"), c(nil))} {
+			agree(t, s, w, &store.Read{
+				Snapshot: snap, Table: table(t, snap, "fan"), Fields: paths,
+				Query: all(where, record.Sort{Path: "r57.team.parent.name"}, record.Sort{Path: "r1.name", Desc: true}),
+			})
+		}
+	}
+}
+
 func testAggregates(t *testing.T, s store.Store) {
 	snap := Snapshot(t)
 	Create(t, s, snap)

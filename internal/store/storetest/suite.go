@@ -16,6 +16,7 @@ func Run(t *testing.T, open func(t *testing.T, size int) store.Store) {
 		{"ReadsWhatTheEvaluatorSays", testExpressions},
 		{"RandomExpressionsAgreeWithTheEvaluator", testRandom},
 		{"AggregatesAgreeWithTheEvaluator", testAggregates},
+		{"MoreWalksThanADatabaseJoins", testManyWalks},
 		{"SortIsTotalAndPaged", testSort},
 		{"EachValueHasABoundOfItsOwn", testEach},
 		{"BadQueriesAreInvalid", testBadQueries},
