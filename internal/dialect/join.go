@@ -67,11 +67,13 @@ type Options struct {
 	// StopOnError, with Ordered, leaves everything after the first item that fails unserviced, the rest of its group aside.
 	StopOnError bool
 	// Decode, if not nil, makes the exchange of item i in place of d, the dialect of its path; nil leaves it to d. The op indexes of
-	// the exchange count from the group's first op, of which before are those of earlier items; its groups do not matter within one. The parts are the answers so far, without
-	// bodies where Answered has had them. Where there is a Decode, URLs and bodies are taken as they are.
+	// the exchange count from the group's first op, of which before are those of earlier items; its groups do not matter within one. The
+	// parts are the answers so far, without bodies where Answered has had them. Where there is a Decode, URLs and bodies are taken as they
+	// are.
 	Decode func(i int, d Dialect, c *Call, before int, parts []Part) (*Exchange, error)
 	// Answered, if not nil, gets the parts in the order of the items, each as soon as it and all before it are answered; those that a
-	// failure kept from running excepted. What its time kept from running is answered with an error. The body is valid until Answered returns.
+	// failure kept from running excepted. What its time kept from running is answered with an error. The body is valid until Answered
+	// returns.
 	Answered func(i int, p *Part)
 }
 
@@ -186,11 +188,11 @@ func (r *run) bound() {
 // run decodes, executes and answers the items of one stage.
 func (r *run) run(ctx context.Context, stage []int) {
 	ready := make([]int, 0, len(stage))
+	var reads, more bool // ready holds items that only read; that may want to do more
 	flush := func() {
 		r.execute(ctx, ready)
-		ready = ready[:0]
+		ready, reads, more = ready[:0], false, false
 	}
-	var reads, more bool // ready holds items that only read; that may want to do more
 	for n := 0; n < len(stage) && !r.stopped; {
 		breathe(n)
 		together := r.together(stage[n:])
@@ -210,7 +212,6 @@ func (r *run) run(ctx context.Context, stage []int) {
 		// failure is the end, an answer may be one though no op failed, which is known of a read before the next write begins.
 		if writes && (more || reads && r.opt.StopOnError) {
 			flush()
-			reads, more = false, false
 			if r.stopped {
 				break
 			}
@@ -219,7 +220,6 @@ func (r *run) run(ctx context.Context, stage []int) {
 		reads, more = reads || !writes, more || again
 		if writes && (again || !single && r.opt.StopOnError) {
 			flush()
-			reads, more = false, false
 		}
 	}
 	flush()

@@ -110,6 +110,7 @@ func (b *batch) open() error {
 	if err := b.svc.locate(); err != nil {
 		return err
 	}
+	b.svc.address() // once for all
 	if strings.TrimSuffix(b.svc.rest, "/") != "$batch" && strings.TrimSuffix(b.svc.rest, "/") != "%24batch" {
 		return noPath(b.svc.rest)
 	}

@@ -22,7 +22,7 @@ func manyCreates(from, n int) *dialect.Call {
 	var b bytes.Buffer
 	b.WriteString("\r\n--batch_6d13\r\nContent-Type: multipart/mixed; boundary=changeset_31a4\r\n\r\n")
 	for i := from; i < from+n; i++ {
-		body := fmt.Sprintf(`{"ID":"P%d","Name":"Notebook Basic %d","Price":"956.00","Stock":5,"Active":true,"Weight":4.2,"Since":"\/Date(1700000000000)\/","Opens":"PT08H00M00S","Day":"\/Date(1700000000000)\/"}`, i, i)
+		body := fmt.Sprintf(`{"ID":"P%d","Name":"Notebook %d","Price":"956.00","Stock":5,"Active":true,"Weight":4.2,"Since":"\/Date(1700000000000)\/","Opens":"PT08H00M00S","Day":"\/Date(1700000000000)\/"}`, i, i)
 		fmt.Fprintf(&b, "--changeset_31a4\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"+
 			"POST ProductSet HTTP/1.1\r\nsap-cancel-on-close: false\r\nsap-contextid-accept: header\r\nAccept: application/json\r\nAccept-Language: en\r\n"+
 			"DataServiceVersion: 2.0\r\nMaxDataServiceVersion: 2.0\r\nX-Requested-With: XMLHttpRequest\r\nContent-Type: application/json\r\n"+

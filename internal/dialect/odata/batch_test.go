@@ -233,3 +233,61 @@ func (b *batchShop) exchange(t *testing.T, text string) string {
 	}
 	return out.String()
 }
+
+// What passes a bound is refused before anything is executed, and the answer names the setting.
+func TestBatch_TooLargeIsRefusedAsAWhole(t *testing.T) {
+	s := marketSnapshot(t).snap
+	many := strings.Repeat("--b\nContent-Type: application/http\n\nDELETE ProductSet('1') HTTP/1.1\n\n\n", 10_001) + "--b--"
+	for name, c := range map[string]struct {
+		opt        BatchOptions
+		kind, body string
+		says       string
+	}{
+		"parts":  {BatchOptions{}, "multipart/mixed; boundary=b", many, "odata.batch.max_parts"},
+		"json":   {BatchOptions{MaxParts: 1}, "application/json", `{"requests":[{"id":"1","method":"delete","url":"A"},{"id":"2","method":"delete","url":"A"}]}`, "odata.batch.max_parts"},
+		"body":   {BatchOptions{MaxBody: 100}, "multipart/mixed; boundary=b", many, "100; see odata.batch.max_body"},
+		"header": {BatchOptions{MaxHeader: 300}, "multipart/mixed; boundary=b", "--b\nContent-Type: application/http\n\nDELETE " + strings.Repeat("a", 300) + " HTTP/1.1\nA: b\n\n\n--b--", "odata.batch.max_header"},
+	} {
+		d := New(Options{Batch: c.opt})
+		x := &counted{Executor: &inserted{}}
+		a := &wire.Answer{}
+		call := &dialect.Call{Method: "POST", Path: "/odata/v4/MARKET/$batch", RawPath: "/odata/v4/MARKET/$batch", Actor: dialecttest.Actors["admin"], Body: []byte(c.body)}
+		call.Header.Add("Content-Type", c.kind)
+		mux := &dialect.Mux{}
+		mux.Handle("/odata/", d)
+		records := d.Batch(t.Context(), &dialect.BatchRun{Snapshot: s, Exec: x, Mux: mux}, call, a)
+		if a.Status != 413 || !bytes.Contains(a.Body, []byte(c.says)) || len(x.units) > 0 || records != nil {
+			t.Errorf("%s: %d %s, %d units", name, a.Status, a.Body, len(x.units))
+		}
+	}
+}
+
+func TestIsBatch(t *testing.T) {
+	d := New(Options{})
+	for _, c := range []struct {
+		method, path string
+		want         bool
+	}{
+		{"POST", "/sap/opu/odata/sap/S/$batch", true},
+		{"POST", "/sap/opu/odata/sap/S;v=2/$batch/", true},
+		{"POST", "/odata/v4/S/$batch", true},
+		{"GET", "/odata/v4/S/$batch", false},
+		{"HEAD", "/odata/v4/S/$batch/", false},
+		{"POST", "/odata/v4/S/batch", false},
+		{"POST", "/api/now/$batch", false},
+	} {
+		if got := d.IsBatch(c.method, c.path); got != c.want {
+			t.Errorf("%s %s: %v", c.method, c.path, got)
+		}
+	}
+}
+
+func TestPreferred(t *testing.T) {
+	h := wire.Header{{Name: "prefer", Value: `return=minimal; x=y , wait=5`}, {Name: "Accept", Value: "continue-on-error"}, {Name: "Prefer", Value: `odata.continue-on-error, odata.track-changes="TRUE"`}}
+	for name, want := range map[string]string{"return": "minimal true", "continue-on-error": "true true", "track-changes": "true true", "wait": "5 true", "respond-async": " false"} {
+		v, ok := preferred(h, name)
+		if got := fmt.Sprintf("%s %v", v, ok); got != want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
