@@ -20,18 +20,8 @@ func (q *request) write(t *target) (*dialect.Exchange, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.Token = q.token()
+	x.Token = strings.TrimSpace(q.call.Header.Get("Idempotency-Key")) // repeatable requests of OData have another: see repeatable
 	return x, nil
-}
-
-// token is the idempotency key of the call, "" for none.
-func (q *request) token() string {
-	for _, name := range []string{"Repeatability-Request-ID", "Idempotency-Key"} {
-		if t := strings.TrimSpace(q.call.Header.Get(name)); t != "" {
-			return t
-		}
-	}
-	return ""
 }
 
 func (q *request) change(t *target) (*dialect.Exchange, error) {
@@ -113,27 +103,6 @@ func entityMethods(ver version, s *edm.Set) []string {
 	return list
 }
 
-// prefers is the value of a preference, "" if it has none; ok says that the caller has it. Names are given without "odata.", which
-// 4.01 leaves out.
-func prefers(h wire.Header, name string) (value string, ok bool) {
-	for i := range h {
-		if !strings.EqualFold(h[i].Name, "Prefer") {
-			continue
-		}
-		for rest, more := h[i].Value, true; more; {
-			var item string
-			item, rest, more = cutQuoted(rest, ',')
-			item, _, _ = cutQuoted(item, ';')
-			key, v, _ := strings.Cut(item, "=")
-			key = strings.ToLower(strings.TrimSpace(key))
-			if strings.TrimPrefix(key, "odata.") == name {
-				return strings.Trim(strings.TrimSpace(v), `"`), true
-			}
-		}
-	}
-	return "", false
-}
-
 // echo is what a change answers with.
 type echo struct {
 	minimal bool   // nothing
@@ -143,16 +112,16 @@ type echo struct {
 // echo is what the call prefers: return=minimal and return=representation, and their forerunners in V3 (protocol notes, section 7). Without
 // a preference the entity is answered.
 func (q *request) echo() echo {
-	switch v, _ := prefers(q.call.Header, "return"); v {
+	switch v, _ := preferred(q.call.Header, "return"); v {
 	case "minimal":
 		return echo{true, "return=minimal"}
 	case "representation":
 		return echo{false, "return=representation"}
 	}
-	if _, ok := prefers(q.call.Header, "return-no-content"); ok {
+	if _, ok := preferred(q.call.Header, "return-no-content"); ok {
 		return echo{true, "return-no-content"}
 	}
-	if _, ok := prefers(q.call.Header, "return-content"); ok {
+	if _, ok := preferred(q.call.Header, "return-content"); ok {
 		return echo{false, "return-content"}
 	}
 	return echo{}
@@ -160,7 +129,7 @@ func (q *request) echo() echo {
 
 // continues reports whether the call wants to go on where one of several changes fails.
 func (q *request) continues() bool {
-	v, ok := prefers(q.call.Header, "continue-on-error")
+	v, ok := preferred(q.call.Header, "continue-on-error")
 	return ok && v != "false"
 }
 
