@@ -1,6 +1,7 @@
 package odata
 
 import (
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -338,6 +339,66 @@ func TestFilter_FindsTheSameEverywhere(t *testing.T) {
 				if got := keysFound(t, stores[name], read); got != c.want {
 					t.Errorf("V%d %s: %s\n%s: %s\nwant: %s", ver, c.set, c.in, name, got, c.want)
 				}
+			}
+		}
+	}
+}
+
+// TestFilter_AtTheBoundsIsAnsweredOrInvalid runs filters that are as large as the settings allow.
+func TestFilter_AtTheBoundsIsAnsweredOrInvalid(t *testing.T) {
+	snap := urlSnapshot(t)
+	stores := urlStores(t, urlWorld(t, snap))
+	repeat := func(n int, f func(i int) string, sep string) string {
+		parts := make([]string, n)
+		for i := range parts {
+			parts[i] = f(i)
+		}
+		return strings.Join(parts, sep)
+	}
+	number := func(format string) func(i int) string {
+		return func(i int) string { return fmt.Sprintf(format, i) }
+	}
+	walks := []string{"ToSupplier", "ToSupplier/ToParent", "ToSupplier/ToParent/ToParent", "ToSupplier/ToParent/ToParent/ToParent", "ToCurrency"}
+	for name, c := range map[string]struct{ set, in string }{
+		"and":        {"ProductSet", repeat(1000, number("Stock ne %d"), " and ")},
+		"or":         {"ProductSet", repeat(500, number("Stock gt %d or Weight lt 5"), " or ")},
+		"deep or":    {"ProductSet", strings.Repeat("(", 99) + "Stock gt 1" + repeat(99, number(" or Stock gt %d)"), "")},
+		"mixed":      {"ProductSet", strings.Repeat("(", 99) + "Stock gt 1" + repeat(49, number(" or Stock gt %d) and Weight gt 1)"), "") + ")"},
+		"not":        {"ProductSet", strings.Repeat("not (", 50) + "Stock gt 1" + strings.Repeat(")", 50)},
+		"sum":        {"ProductSet", "Stock" + strings.Repeat(" add 1", 190) + " gt 5"},
+		"long sum":   {"ProductSet", "Stock" + strings.Repeat(" add 1", 900) + " gt 5"},
+		"product":    {"ProductSet", "Stock" + strings.Repeat(" mul 1000000", 50) + " gt 5"},
+		"powers":     {"ProductSet", "Weight" + strings.Repeat(" mul 1e300", 50) + " gt 5"},
+		"calls":      {"ProductSet", strings.Repeat("concat(Name,", 90) + "'x'" + strings.Repeat(")", 90) + " eq 'x'"},
+		"rounded":    {"ProductSet", strings.Repeat("round(", 90) + "Price" + strings.Repeat(")", 90) + " eq 1"},
+		"walks":      {"ProductSet", repeat(900, func(i int) string { return fmt.Sprintf("%s/Name ne '%d'", walks[i%4], i) }, " and ")},
+		"through":    {"ProductSet", repeat(200, number("ToCurrency/Digits ne %d"), " and ")},
+		"any":        {"PartnerSet", repeat(40, number("ToProducts/any(p:p/Stock ne %d)"), " and ")},
+		"nested any": {"PartnerSet", "ToChildren/any(a:a/ToChildren/any(b:b/ToChildren/any(c:c/ToChildren/any(d:d/ToChildren/any(e:e/ToProducts/any())))))"},
+		"many in":    {"ProductSet", "Stock in (" + repeat(5000, number("%d"), ",") + ")"},
+		"long time":  {"ProductSet", "CreatedAt add duration'P999999999D' gt now()"},
+		"overflow":   {"ProductSet", "9223372036854775807 add Stock gt 1 or -(-9223372036854775807 sub 1) lt Stock"},
+		"substring":  {"ProductSet", "substring(Name,9223372036854775807,9223372036854775807) eq 'x'"},
+	} {
+		q := urlRequest(t, snap, v4, c.set+"?"+option("$filter", c.in))
+		target, err := q.parsePath()
+		if err != nil {
+			t.Fatal(err)
+		}
+		query, err := q.parseQuery(target)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for _, s := range stores {
+			res, err := s.Query(t.Context(), &store.Read{
+				Snapshot: snap, Table: target.set.Type.Table, Fields: []string{"id"}, Query: &record.Query{Where: query.filter, Limit: -1},
+			})
+			if err == nil {
+				err = res.Materialise(0)
+			}
+			if err != nil && record.KindOf(err) != record.Invalid {
+				t.Errorf("%s: %.300v", name, err)
 			}
 		}
 	}
