@@ -416,7 +416,11 @@ func (v *Visit) single(ctx context.Context, snap *catalog.Snapshot, a *wire.Answ
 				continue
 			}
 		}
+		if v.w != nil && (v.call.Method == http.MethodGet || v.call.Method == http.MethodHead) {
+			a.Flush = v.flush // what is read in several rounds may be large as well
+		}
 		ex.Reply(out, a)
+		a.Flush = nil
 		v.note(out)
 		return nil
 	}

@@ -47,6 +47,15 @@ func (fakeDialect) Decode(_ *catalog.Snapshot, c *dialect.Call) (*dialect.Exchan
 		panic("boom")
 	case strings.HasSuffix(c.Path, "/list"):
 		op = record.Op{Verb: record.List, Table: c.Path, Query: &record.Query{Limit: -1}}
+	case strings.HasSuffix(c.Path, "/large"):
+		return &dialect.Exchange{Ops: []record.Op{op, op}, Reply: func(_ []record.Outcome, a *wire.Answer) {
+			a.Status = 200
+			for range largeLines {
+				if a.Body = append(a.Body, "a line of many\n"...); a.Grown() != nil {
+					return
+				}
+			}
+		}}, nil
 	case c.Method == "POST":
 		op = record.Op{Verb: record.Insert, Table: c.Path}
 	}
@@ -72,6 +81,9 @@ func (fakeDialect) Decode(_ *catalog.Snapshot, c *dialect.Call) (*dialect.Exchan
 		}
 	}}, nil
 }
+
+// largeLines is how many lines /large answers, more than sockets hold.
+const largeLines = 2_000_000
 
 func (fakeDialect) Fail(_ *dialect.Call, err error, a *wire.Answer) {
 	e := record.AsError(err)
@@ -555,6 +567,24 @@ func TestServer_SlowReaderHoldsNoSlotAndIsGivenUp(t *testing.T) {
 		t.Fatalf("%d, %d lines", r.status, strings.Count(r.body, "\n"))
 	}
 	c := n.raw(t, "GET /x/list HTTP/1.1")
+	fmt.Fprint(c, "\r\n")
+	slots := func() int { return n.gate.Stats().Pools[0].InUse }
+	until(t, "the slot", func() bool { return slots() == 1 })
+	until(t, "the slot's release", func() bool { return slots() == 0 })
+	rest, _ := io.ReadAll(c)
+	if bytes.HasSuffix(rest, []byte("0\r\n\r\n")) {
+		t.Error("a cut answer ends like a whole one")
+	}
+}
+
+// What is read in several rounds is sent in pieces too, and a slow reader of it is given up.
+func TestServer_LargeAnswersAreSentInPieces(t *testing.T) {
+	n := newNode(t, &fakeExec{}, func(c *Config, _ *gate.Config, _ *auth.Config) { c.Limits.WriteTime = 300 * time.Millisecond })
+	r := n.as(t, "eve", "apple", "GET", "/x/large", "")
+	if r.status != 200 || strings.Count(r.body, "\n") != largeLines {
+		t.Fatalf("%d, %d lines", r.status, strings.Count(r.body, "\n"))
+	}
+	c := n.raw(t, "GET /x/large HTTP/1.1")
 	fmt.Fprint(c, "\r\n")
 	slots := func() int { return n.gate.Stats().Pools[0].InUse }
 	until(t, "the slot", func() bool { return slots() == 1 })

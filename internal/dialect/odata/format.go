@@ -246,16 +246,25 @@ func (q *request) jsonAddress() string {
 // sample is how many rows are written before the size of all is estimated.
 const sample = 8
 
+// flushRead is the size beyond which an answer whose rows are in memory is sent in pieces. It is larger than that of a cursor's: an answer that is
+// whole when it is sent says its length and releases its slot first.
+const flushRead = 1 << 20
+
 // wrote is told that row i of n is written, the first of them at a length of start. It makes room for the rest once it can be
-// estimated, and flushes an answer that streams; false if there is no use in going on.
+// estimated, and flushes an answer that has become large; false if there is no use in going on.
 func (q *request) wrote(a *wire.Answer, n *node, start, i int) bool {
-	if a.Flush == nil {
-		if i+1 == sample && !n.rows.Streaming() {
-			a.Body = slices.Grow(a.Body, (len(a.Body)-start)/sample*(n.rows.Len()-sample)*9/8)
+	most := wire.FlushAt
+	if !n.rows.Streaming() {
+		most = flushRead
+		if i+1 == sample {
+			size := (len(a.Body) - start) / sample * (n.rows.Len() - sample) * 9 / 8
+			if a.Flush != nil {
+				size = min(size, flushRead)
+			}
+			a.Body = slices.Grow(a.Body, size)
 		}
-		return true
 	}
-	if len(a.Body) < wire.FlushAt {
+	if a.Flush == nil || len(a.Body) < most {
 		return true
 	}
 	q.sent = true

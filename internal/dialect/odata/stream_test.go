@@ -120,3 +120,32 @@ func TestFeed_ThatBreaksIsNoWholeFeed(t *testing.T) {
 		}
 	}
 }
+
+// An answer that is expanded has its rows in memory, but not its text.
+func TestFeed_ThatIsExpandedIsSentInLargePieces(t *testing.T) {
+	m := marketSnapshot(t)
+	q := &request{d: m.d, snap: m.snap, svc: m.svc, ver: v2, call: &dialect.Call{Base: dialecttest.Base}, root: "/odata/v2/MARKET", format: json2{}}
+	n := &node{shape: q.shape(m.svc.Set("ItemSet"), nil)}
+	n.rows = record.NewRows(n.shape.paths, make([]record.Type, len(n.shape.paths)))
+	row := make([]record.Value, len(n.shape.paths))
+	for i := range row {
+		row[i] = record.TextValue(strings.Repeat("x", 100))
+	}
+	for range 4000 {
+		n.rows.Append(row)
+	}
+	var sent bytes.Buffer
+	pieces, largest := 0, 0
+	a := &wire.Answer{}
+	a.Flush = func(a *wire.Answer) error {
+		pieces, largest = pieces+1, max(largest, cap(a.Body))
+		sent.Write(a.Body)
+		a.Body = a.Body[:0]
+		return nil
+	}
+	q.format.feed(q, a, n, -1, func() string { return "" })
+	sent.Write(a.Body)
+	if !json.Valid(sent.Bytes()) || pieces < 3 || largest > 2*flushRead {
+		t.Errorf("%d bytes in %d pieces with room for %d", sent.Len(), pieces, largest)
+	}
+}
