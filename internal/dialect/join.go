@@ -73,7 +73,7 @@ type Options struct {
 	Decode func(i int, d Dialect, c *Call, before int, parts []Part) (*Exchange, error)
 	// Answered, if not nil, gets the parts in the order of the items, each as soon as it and all before it are answered; those that a
 	// failure kept from running excepted. What its time kept from running is answered with an error. The body is valid until Answered
-	// returns.
+	// returns, and so are the headers if it sets them to nil.
 	Answered func(i int, p *Part)
 }
 
@@ -753,6 +753,7 @@ func (r *run) advance() {
 		if r.opt.Answered != nil {
 			r.opt.Answered(r.next, p)
 			p.Body = nil
+			r.arena.kept = r.arena.kept || p.Header != nil
 		}
 		r.next++
 		r.held--
@@ -788,7 +789,7 @@ func sealedHeader(name string) bool {
 func (r *run) headers(list wire.Header) wire.Header {
 	kept := list[:0]
 	for _, f := range list {
-		if len(f.Name) < len(openBySize) && listed(openBySize[len(f.Name)], f.Name) || len(r.Config.Headers) > 0 && listed(r.Config.Headers, f.Name) && !sealedHeader(f.Name) {
+		if OpenHeader(f.Name) || len(r.Config.Headers) > 0 && listed(r.Config.Headers, f.Name) && !sealedHeader(f.Name) {
 			kept = append(kept, f)
 		}
 	}
@@ -802,6 +803,11 @@ var openBySize = func() (list [32][]string) {
 	}
 	return list
 }()
+
+// OpenHeader reports whether decoders see the header of an item.
+func OpenHeader(name string) bool {
+	return len(name) < len(openBySize) && listed(openBySize[len(name)], name)
+}
 
 func listed(names []string, name string) bool {
 	for _, n := range names {
@@ -827,6 +833,7 @@ func sealedPath(path string) bool {
 type arena struct {
 	piece  []byte
 	fields []wire.HeaderField
+	kept   bool // somebody keeps headers that lie in fields
 }
 
 const pieceSize = 64 << 10
@@ -834,12 +841,12 @@ const pieceSize = 64 << 10
 // answer is an empty answer with room for what most have.
 func (a *arena) answer() wire.Answer {
 	const usual = 8
-	if len(a.fields) < usual {
-		a.fields = make([]wire.HeaderField, 32*usual)
+	n := len(a.fields)
+	if cap(a.fields)-n < usual {
+		a.fields, n = make([]wire.HeaderField, 0, 32*usual), 0
 	}
-	h := a.fields[:0:usual]
-	a.fields = a.fields[usual:]
-	return wire.Answer{Header: h, Body: a.room()}
+	a.fields = a.fields[:n+usual]
+	return wire.Answer{Header: a.fields[n : n : n+usual], Body: a.room()}
 }
 
 // room is an empty slice to append to.
@@ -850,8 +857,13 @@ func (a *arena) room() []byte {
 	return a.piece[len(a.piece):]
 }
 
-// rewind makes the piece at hand free again, when nobody needs any answer in it.
-func (a *arena) rewind() { a.piece = a.piece[:0] }
+// rewind makes the pieces at hand free again, when nobody needs any answer in them.
+func (a *arena) rewind() {
+	a.piece = a.piece[:0]
+	if !a.kept {
+		a.fields = a.fields[:0]
+	}
+}
 
 // keep makes body permanent. One that has outgrown its room lives in memory of its own already.
 func (a *arena) keep(body []byte) []byte {

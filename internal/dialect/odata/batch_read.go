@@ -2,6 +2,7 @@ package odata
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -234,7 +235,9 @@ func (r *multipartReader) operation(b []byte, id string) error {
 				r.env.refers = true
 			}
 		}
-		r.fields = append(r.fields, f)
+		if dialect.OpenHeader(f.Name) {
+			r.fields = append(r.fields, f)
+		}
 	}
 	for k := range len(it.ID) {
 		if it.ID[k] < ' ' || it.ID[k] == 0x7f {
@@ -250,6 +253,10 @@ func (r *multipartReader) operation(b []byte, id string) error {
 		r.fields = append(r.fields, wire.HeaderField{Name: "Prefer", Value: r.prefer})
 	}
 	it.Header = r.fields[first:len(r.fields):len(r.fields)]
+	if n := len(r.env.items); n > 0 && !r.env.refers && slices.Equal(it.Header, r.env.items[n-1].Header) {
+		// Operations of one client have the same headers, so one list will do.
+		it.Header, r.fields = r.env.items[n-1].Header, r.fields[:first]
+	}
 	if r.single && (it.Method == "GET" || it.Method == "HEAD") {
 		it.Err = record.Errorf(record.Invalid, "", "a changeset holds no %s", it.Method)
 	}
