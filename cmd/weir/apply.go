@@ -128,7 +128,7 @@ Example:
 
 // Run writes the files.
 func (c *introspectCommand) Run(ctx context.Context, s streams) error {
-	set := settings{DB: c.DB}
+	set := settings{place: place{DB: c.DB}}
 	e, err := set.load()
 	if err != nil {
 		return err

@@ -36,6 +36,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or settings.`
 // app is the command line.
 type app struct {
 	Serve      serveCommand      `cmd:"" help:"Serve a project (default: the demo inside the binary)."`
+	Hub        hubCommand        `cmd:"" help:"Speak the protocols for a project that backends have."`
+	Backend    backendCommand    `cmd:"" help:"Have a project's database for hubs."`
 	Apply      applyCommand      `cmd:"" help:"Bring a database to what a project says, and exit."`
 	Introspect introspectCommand `cmd:"" help:"Write table files for a database that exists already."`
 	Config     configCommand     `cmd:"" help:"Print the effective settings, and where each came from."`

@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"weir/internal/auth"
 	"weir/internal/catalog"
@@ -19,30 +19,21 @@ import (
 	"weir/internal/dialect"
 	"weir/internal/dialect/now"
 	"weir/internal/dialect/odata"
-	"weir/internal/engine"
 	"weir/internal/gate"
-	"weir/internal/job"
-	"weir/internal/project"
-	"weir/internal/record"
-	"weir/internal/script"
+	"weir/internal/remote"
 	"weir/internal/server"
 	"weir/internal/store"
-	"weir/internal/store/postgres"
-	"weir/internal/store/sqlite"
 )
 
-// node is one server with everything it stands on.
+// node is one server: the door, with the protocols behind it, on a core of its own or on backends.
 type node struct {
 	Addrs []net.Addr
 
-	store   store.Store
-	engine  *engine.Engine
-	catalog *catalog.Catalog
-	auth    *auth.Auth
-	gate    *gate.Gate
-	server  *server.Server
-	tracer  *tracer // nil unless telemetry.otlp is set
-	log     *slog.Logger
+	below  below
+	gate   *gate.Gate
+	server *server.Server
+	tracer *tracer // nil unless telemetry.otlp is set
+	log    *slog.Logger
 
 	base     gate.Config        // the gate's settings as they were read
 	settings chan gate.Config   // new ones, while it serves
@@ -50,109 +41,74 @@ type node struct {
 	regated  func(*gate.Config) // called with the gate's settings when they came in force; nil for nobody
 }
 
-// openStore opens the database that the settings name.
-func openStore(ctx context.Context, c *config.Config) (store.Store, error) {
-	kind, at, err := c.Where()
-	if err != nil {
-		return nil, usageError{err}
+// below is what a node stands on.
+type below struct {
+	exec dialect.Executor
+	auth interface {
+		server.Authority
+		DemoLogin(context.Context, *catalog.Snapshot) (string, error)
 	}
-	if kind == "sqlite" {
-		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
-			return nil, err
-		}
-		return opened(sqlite.Open(ctx, sqlite.Options{
-			Path: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait, Statement: c.Database.StatementTimeout,
-		}))
-	}
-	return opened(postgres.Open(ctx, postgres.Options{
-		URL: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait,
-		Statement: c.Database.StatementTimeout, Lock: c.Database.LockTimeout,
-	}))
-}
-
-// opened is the store, or nothing: a pointer to no store would be a store that is not nil.
-func opened[S store.Store](s S, err error) (store.Store, error) {
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	jobs       server.Jobs
+	snapshot   func(context.Context) (*catalog.Snapshot, error)
+	ready      func(context.Context) error
+	pool       func() store.Stats
+	counters   func() map[string]float64
+	collectors []prometheus.Collector
+	run        func(context.Context) // until the context ends; nil: nothing runs beside
+	close      func() error
 }
 
 // newNode opens the database, applies the project and opens the listeners; Serve answers.
-func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logger) (n *node, err error) {
-	n = &node{log: log, base: c.Gate, settings: make(chan gate.Config), changes: make(chan gateChange)}
+func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logger) (*node, error) {
+	g, err := gate.New(c.Gate)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	k, err := newCore(ctx, c, folder, g, log)
+	if err != nil {
+		return nil, err
+	}
+	return newFront(ctx, c, g, below{
+		exec: k.engine, auth: k.auth, jobs: k.jobs, snapshot: k.snapshot, ready: k.ready, pool: k.store.Stats, counters: k.engine.Counters,
+		run: k.run, close: k.close,
+	}, log)
+}
+
+// newHub connects to the backends and opens the listeners; Serve answers.
+func newHub(ctx context.Context, c *config.Config, log *slog.Logger) (*node, error) {
+	g, err := gate.New(c.Gate)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	backends, err := remote.Dial(c.Remote, log)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	if err := backends.Start(ctx); err != nil {
+		return nil, errors.Join(err, backends.Close())
+	}
+	snapshot := backends.Snapshot
+	if !c.Cache.Metadata {
+		snapshot = backends.Fetch
+	}
+	return newFront(ctx, c, g, below{
+		exec: backends, auth: backends, jobs: backends.Jobs(), snapshot: snapshot, ready: backends.Ready,
+		collectors: []prometheus.Collector{backends}, close: backends.Close,
+	}, log)
+}
+
+// newFront opens the listeners of a node, which owns from then on what it stands on.
+func newFront(ctx context.Context, c *config.Config, g *gate.Gate, b below, log *slog.Logger) (n *node, err error) {
+	n = &node{below: b, gate: g, log: log, base: c.Gate, settings: make(chan gate.Config), changes: make(chan gateChange)}
 	defer func() {
 		if err != nil {
 			n.close()
 		}
 	}()
-	if n.store, err = openStore(ctx, c); err != nil {
+	if err = n.demoLoginStaysHome(ctx, c); err != nil {
 		return n, err
 	}
-	n.store = auth.Announce(n.store, c.Auth.Tables, func(err error) {
-		if n.auth != nil {
-			n.auth.Forget()
-		}
-		if err == nil {
-			return
-		}
-		log.Error("other nodes were not told of changed users; they learn it when auth.remember has passed", "error", err.Error())
-	})
-	options := c.Engine
-	options.Hash = auth.Hash
 	front, services := now.New(c.Now), odata.New(c.OData)
-	scripts := script.New(script.Options{
-		Config: c.Script, ParseQuery: front.ParseQuery, Log: log,
-		Permit: func(ctx context.Context, user string) (func(), error) {
-			slot, err := n.gate.Scripts.Acquire(ctx, user)
-			if err != nil {
-				return nil, record.Errorf(record.Busy, "", "%v", err)
-			}
-			return slot.Release, nil
-		},
-	})
-	options.Invoker = scripts
-	if n.engine, err = engine.New(n.store, options); err != nil {
-		return n, usageError{err}
-	}
-	scripts.SetData(n.engine)
-	report, err := apply(ctx, n.store, folder, false, nil)
-	if err != nil {
-		return n, err
-	}
-	if report.Changed || len(report.Loaded) > 0 {
-		records := 0
-		for _, l := range report.Loaded {
-			records += l.Rows
-		}
-		log.Info("project applied", "version", report.Snapshot.Version, "schema_changes", len(report.Schema), "records_loaded", records)
-		debug.FreeOSMemory() // loading data takes many times what serving does
-	}
-	snap := report.Snapshot
-	n.catalog = catalog.New(snap)
-	if n.gate, err = gate.New(c.Gate); err != nil {
-		return n, usageError{err}
-	}
-	n.auth, err = auth.New(c.Auth, auth.Options{
-		Data: n.store,
-		Permit: func(ctx context.Context, user string) (func(), error) {
-			slot, err := n.gate.Hashing.Acquire(ctx, user)
-			if err != nil {
-				return nil, record.Errorf(record.Busy, "", "%v", err)
-			}
-			return slot.Release, nil
-		},
-	})
-	if err != nil {
-		return n, usageError{err}
-	}
-	if err = n.demoLoginStaysHome(ctx, c, snap); err != nil {
-		return n, err
-	}
-	snapshot := func(context.Context) (*catalog.Snapshot, error) { return n.catalog.Snapshot(), nil }
-	if !c.Cache.Metadata {
-		snapshot = project.Uncached(n.store)
-	}
 	mux := &dialect.Mux{}
 	mux.Handle("/api/", front)
 	for _, prefix := range odata.Prefixes {
@@ -166,10 +122,10 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 		traced = n.tracer.visit
 	}
 	n.server, err = server.New(server.Options{
-		Config: c.Server(), Gate: n.gate, Auth: n.auth, Exec: n.engine, Mux: mux, Fallback: front,
-		Snapshot: snapshot, Jobs: job.New(n.store), Ready: n.ready, Pool: n.store.Stats, Counters: n.engine.Counters, Trace: traced, Log: log,
+		Config: c.Server(), Gate: g, Auth: b.auth, Exec: b.exec, Mux: mux, Fallback: front, Snapshot: b.snapshot, Jobs: b.jobs,
+		Ready: b.ready, Pool: b.pool, Counters: b.counters, Collectors: b.collectors, Trace: traced, Log: log,
 		GateSettings: server.GateSettings{
-			JSON:   func() ([]byte, error) { return config.GateJSON(n.gate.Config()) },
+			JSON:   func() ([]byte, error) { return config.GateJSON(g.Config()) },
 			Change: n.change,
 		},
 	})
@@ -181,12 +137,16 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 }
 
 // demoLoginStaysHome refuses to listen beyond this machine while the login that everybody knows still works.
-func (n *node) demoLoginStaysHome(ctx context.Context, c *config.Config, snap *catalog.Snapshot) error {
+func (n *node) demoLoginStaysHome(ctx context.Context, c *config.Config) error {
 	for _, at := range c.Listen {
 		if auth.LoopbackHost(at) {
 			continue
 		}
-		known, err := n.auth.DemoLogin(ctx, snap)
+		snap, err := n.below.snapshot(ctx)
+		if err != nil {
+			return err
+		}
+		known, err := n.below.auth.DemoLogin(ctx, snap)
 		if err != nil {
 			return err
 		}
@@ -198,42 +158,19 @@ func (n *node) demoLoginStaysHome(ctx context.Context, c *config.Config, snap *c
 	return nil
 }
 
-// ready asks the database for one record of weir's own.
-func (n *node) ready(ctx context.Context) error {
-	sys := catalog.System()
-	t, err := sys.Table("project")
-	if err != nil {
-		return err
-	}
-	res, err := n.store.Query(ctx, &store.Read{Snapshot: sys, Table: t, Fields: []string{"version"}, Query: &record.Query{Limit: 1}})
-	if err != nil {
-		return err
-	}
-	defer res.Close()
-	return res.Materialise(1 << 10)
-}
-
 // Serve answers requests until ctx ends, finishes those it has accepted, and closes everything.
 func (n *node) Serve(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var work sync.WaitGroup
-	work.Go(func() {
-		if err := n.store.Watch(background, n.auth.Forget); err != nil && background.Err() == nil {
-			n.log.Error("changes made by other nodes are not seen any more", "error", err.Error())
-		}
-	})
-	work.Go(func() {
-		if err := project.Follow(background, n.store, n.catalog, n.log); err != nil {
-			n.log.Error("new definitions are not taken up any more", "error", err.Error())
-		}
-	})
+	if n.below.run != nil {
+		work.Go(func() { n.below.run(background) })
+	}
 	work.Go(func() {
 		if err := n.gate.Run(background); err != nil {
 			n.log.Warn("a session that floods may slow others down", "error", err.Error())
 		}
 	})
-	work.Go(func() { n.trimTokens(background) })
-	work.Go(func() { n.giveBackMemory(background) })
+	work.Go(func() { giveBackMemory(background, n.served) })
 	work.Go(func() { n.followGate(background, n.base) })
 	err := n.server.Serve(ctx)
 	stop()
@@ -241,25 +178,30 @@ func (n *node) Serve(ctx context.Context) error {
 	return errors.Join(err, n.close())
 }
 
-// giveBackMemory returns what requests have used to the system when none has come for two seconds. By itself Go collects an idle
+// served is how many requests have had a slot, and how many have one now.
+func (n *node) served() (done, busy int64) {
+	for _, p := range n.gate.Stats().Pools {
+		done += int64(p.Served)
+		busy += int64(p.InUse)
+	}
+	return done, busy
+}
+
+// giveBackMemory returns what work has used to the system when there was none for two seconds. By itself Go collects an idle
 // process every two minutes: one password check alone leaves 19 MiB behind.
-func (n *node) giveBackMemory(ctx context.Context) {
+func giveBackMemory(ctx context.Context, work func() (done, busy int64)) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	var before uint64
+	var before int64
 	for quiet := 0; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		var served, busy uint64
-		for _, p := range n.gate.Stats().Pools {
-			served += p.Served
-			busy += uint64(p.InUse)
-		}
-		if served != before || busy > 0 {
-			before, quiet = served, 0
+		done, busy := work()
+		if done != before || busy > 0 {
+			before, quiet = done, 0
 			continue
 		}
 		if quiet++; quiet == 2 {
@@ -268,41 +210,10 @@ func (n *node) giveBackMemory(ctx context.Context) {
 	}
 }
 
-// trimTokens removes expired tokens now and then.
-func (n *node) trimTokens(ctx context.Context) {
-	tick := time.NewTicker(10 * time.Minute)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		for {
-			gone, err := n.auth.Trim(ctx)
-			if err != nil && ctx.Err() == nil {
-				n.log.Warn("expired tokens could not be removed", "error", err.Error())
-			}
-			if err != nil || gone == 0 {
-				break
-			}
-		}
-	}
-}
-
 func (n *node) close() error {
-	if n.auth != nil {
-		n.auth.Close()
-	}
 	var err error
 	if n.tracer != nil {
 		err = n.tracer.close()
 	}
-	if n.engine != nil {
-		err = errors.Join(err, n.engine.Close())
-	}
-	if n.store != nil {
-		err = errors.Join(err, n.store.Close())
-	}
-	return err
+	return errors.Join(err, n.below.close())
 }

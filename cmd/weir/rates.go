@@ -96,7 +96,10 @@ func (n *node) followGate(ctx context.Context, settings gate.Config) {
 // rateRules reads the project's active rules. Rules that name no user, role or limit they need are left out: the table's own
 // rules refuse them.
 func (n *node) rateRules(ctx context.Context) ([]gate.RateRule, error) {
-	snap := n.catalog.Snapshot()
+	snap, err := n.below.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
 	t, err := snap.Table(ratesTable)
 	if err != nil {
 		return nil, nil
@@ -107,7 +110,7 @@ func (n *node) rateRules(ctx context.Context) ([]gate.RateRule, error) {
 			return nil, nil // a table of that name, but another one
 		}
 	}
-	out := n.engine.Execute(ctx, snap, &record.Unit{
+	out := n.below.exec.Execute(ctx, snap, &record.Unit{
 		Version: snap.Version, Actors: []record.Actor{{Name: "system", System: true}},
 		Ops: []record.Op{{Verb: record.List, Table: ratesTable, Return: fields, Query: &record.Query{
 			Where: record.Compare(record.Eq, record.F("active"), record.C(record.BoolValue(true))),

@@ -55,13 +55,13 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 		defer stop()
 	}
 	greet(s.out, &e.Config, n, isDemo)
-	stop := c.reloads(ctx, n)
+	stop := reloads(ctx, n, c.load)
 	defer stop()
 	return n.Serve(ctx)
 }
 
 // reloads reads the settings again at every SIGHUP and puts those of the gate in force; the others need a new start.
-func (c *serveCommand) reloads(ctx context.Context, n *node) (stop func()) {
+func reloads(ctx context.Context, n *node, load func() (*config.Effective, error)) (stop func()) {
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, syscall.SIGHUP)
 	ctx, cancel := context.WithCancel(ctx)
@@ -73,7 +73,7 @@ func (c *serveCommand) reloads(ctx context.Context, n *node) (stop func()) {
 				return
 			case <-again:
 			}
-			e, err := c.load()
+			e, err := load()
 			if err != nil {
 				n.log.Error("the settings stay as they were", "error", err.Error())
 				continue
@@ -103,26 +103,35 @@ func newLog(w io.Writer, c server.Log) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
+// scheme is how clients address the listeners.
+func scheme(c *config.Config) string {
+	if c.TLS.Self || c.TLS.Cert != "" {
+		return "https"
+	}
+	return "http"
+}
+
+// named is the project's name.
+func named(c *config.Config) string {
+	if c.Name == "" {
+		return "a project without a name"
+	}
+	return c.Name
+}
+
 // greet says where the server is, and what to try.
 func greet(w io.Writer, c *config.Config, n *node, isDemo bool) {
-	scheme, insecure := "http", ""
-	if c.TLS.Self || c.TLS.Cert != "" {
-		scheme = "https"
-	}
+	insecure := ""
 	if c.TLS.Self {
 		insecure = "-k "
 	}
-	name := c.Name
-	if name == "" {
-		name = "a project without a name"
-	}
 	for _, a := range n.Addrs {
-		fmt.Fprintf(w, "weir serves %s at %s://%s\n", name, scheme, a)
+		fmt.Fprintf(w, "weir serves %s at %s://%s\n", named(c), scheme(c), a)
 	}
 	if !isDemo {
 		return
 	}
-	at := scheme + "://" + n.Addrs[0].String()
+	at := scheme(c) + "://" + n.Addrs[0].String()
 	fmt.Fprintf(w, `login: admin / admin (from this machine only)
 
 Try:

@@ -49,7 +49,7 @@ func (c *traceCommand) Run(ctx context.Context, s streams) error {
 	if c.ID != "" && (c.Last || c.List > 0) || c.Last && c.List > 0 {
 		return usageError{errors.New("either an id, --last or --list")}
 	}
-	from := settings{Project: c.Project, Data: c.Data, DB: c.DB, Set: c.Set, File: c.File}
+	from := place{general: general{Project: c.Project, Set: c.Set, File: c.File}, Data: c.Data, DB: c.DB}
 	e, err := from.load()
 	if err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 	"weir/internal/dialect/odata"
 	"weir/internal/engine"
 	"weir/internal/gate"
+	"weir/internal/remote"
 	"weir/internal/script"
 	"weir/internal/server"
 )
@@ -94,6 +95,9 @@ type Config struct {
 	Now now.Options `yaml:"now"`
 	// OData is the odata dialect.
 	OData odata.Options `yaml:"odata"`
+
+	// Remote is the line between hubs and backends.
+	Remote remote.Config `yaml:"remote"`
 
 	// Script bounds scripted endpoints.
 	Script script.Config `yaml:"script"`
@@ -215,7 +219,7 @@ func Defaults(profile string) Config {
 		Database: Database{Pool: Pool{Wait: 5 * time.Second}, StatementTimeout: 30 * time.Second, LockTimeout: 10 * time.Second},
 		Auth:     auth.Defaults(), Limits: s.Limits, Log: s.Log, Transactions: s.TxLog, Telemetry: s.Telemetry,
 		Compress: s.Compress, CORS: s.CORS, Async: s.Async,
-		Cache: Cache{Metadata: true}, Dialects: []string{"now"},
+		Cache: Cache{Metadata: true}, Remote: remote.Defaults(), Dialects: []string{"now"},
 	}
 	c.Engine.Defaults()
 	c.Now.Defaults()
@@ -286,6 +290,6 @@ func (c *Config) Validate() error {
 			faults = append(faults, fmt.Errorf("dialects: %q is not a dialect that there is", d))
 		}
 	}
-	faults = append(faults, c.Engine.Validate(), c.Now.Validate(), c.OData.Validate(), c.Script.Validate(), c.Gate.Validate(), c.Auth.Validate(), c.Server().Validate())
+	faults = append(faults, c.Engine.Validate(), c.Now.Validate(), c.OData.Validate(), c.Remote.Validate(), c.Script.Validate(), c.Gate.Validate(), c.Auth.Validate(), c.Server().Validate())
 	return errors.Join(faults...)
 }

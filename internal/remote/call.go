@@ -90,10 +90,10 @@ func (c *Client) judge(ctx context.Context, b *backend, a *attempt, err error) (
 		c.down(b, reason(err))
 		return elsewhere, noBackend().Because(err)
 	case codes.Canceled, codes.DeadlineExceeded:
-		switch ctx.Err() {
-		case context.Canceled:
+		if ctx.Err() == context.Canceled {
 			return final, record.Errorf(record.Canceled, "", "the caller went away").Because(err)
-		case context.DeadlineExceeded:
+		}
+		if _, ok := ctx.Deadline(); ok { // the backend's clock may be ahead of ours
 			return final, record.Errorf(record.Timeout, "", "the time allowed for the request is over").Because(err)
 		}
 	case codes.Unavailable:

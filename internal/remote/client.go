@@ -91,7 +91,7 @@ func Dial(cfg Config, log *slog.Logger) (*Client, error) {
 	options := []grpc.DialOption{
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(cfg.Message), grpc.MaxCallSendMsgSize(cfg.Message)),
 		grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(8 * window),
-		grpc.WithReadBufferSize(64 << 10), grpc.WithWriteBufferSize(64 << 10), grpc.WithSharedWriteBuffer(true),
+		grpc.WithReadBufferSize(64 << 10), grpc.WithWriteBufferSize(64 << 10),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: firstPause, Multiplier: 2, Jitter: 0.2, MaxDelay: lastPause},
@@ -217,6 +217,17 @@ func (c *Client) Fetch(ctx context.Context) (*catalog.Snapshot, error) {
 // noBackend is the error of what was not begun.
 func noBackend() *record.Error {
 	return record.Errorf(record.Unavailable, "", "no backend answers; nothing was done")
+}
+
+// Up is how many backends may get calls now.
+func (c *Client) Up() int {
+	n := 0
+	for _, b := range c.backends {
+		if s := b.now(); s.up && !s.Draining {
+			n++
+		}
+	}
+	return n
 }
 
 // Ready reports whether a backend is there that has its database.

@@ -15,6 +15,24 @@ var (
 	descRetries     = desc("weir_backend_retries_total", "Calls sent again to another backend, after this one had lost them.")
 )
 
+var (
+	descTaken   = prometheus.NewDesc("weir_backend_taken_total", "Calls taken from hubs.", nil, nil)
+	descRunning = prometheus.NewDesc("weir_backend_running", "Calls of hubs under way.", nil, nil)
+)
+
+// Describe describes the figures of a backend.
+func (s *Server) Describe(out chan<- *prometheus.Desc) {
+	out <- descTaken
+	out <- descRunning
+}
+
+// Collect reads the figures of a backend.
+func (s *Server) Collect(out chan<- prometheus.Metric) {
+	taken, running := s.Calls()
+	out <- prometheus.MustNewConstMetric(descTaken, prometheus.CounterValue, float64(taken))
+	out <- prometheus.MustNewConstMetric(descRunning, prometheus.GaugeValue, float64(running))
+}
+
 // Describe describes the figures of the backends.
 func (c *Client) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descUp, descReady, descOutstanding, descCalls, descLost, descRetries} {

@@ -109,7 +109,7 @@ func New(o Options) (*Server, error) {
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(o.Config.Message), grpc.MaxSendMsgSize(o.Config.Message),
 		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(8 * window),
-		grpc.ReadBufferSize(64 << 10), grpc.WriteBufferSize(64 << 10), grpc.SharedWriteBuffer(true),
+		grpc.ReadBufferSize(64 << 10), grpc.WriteBufferSize(64 << 10),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}),
 	}
@@ -228,7 +228,7 @@ func (s *Server) at(ctx context.Context, version uint64) (*catalog.Snapshot, err
 		if err := s.o.Refresh(ctx); err != nil {
 			return nil, err
 		}
-		if snap, err = s.current(ctx); err != nil {
+		if _, err = s.current(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"weir/internal/gate"
+	"weir/internal/store"
 	"weir/internal/telemetry"
 )
 
@@ -62,7 +63,7 @@ func newMetrics(s *Server) *metrics {
 		}, []string{"resource"}),
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(m.internal, m.items, m.requests, m.seconds, m.layers, m.resources, m.resourceSeconds, &figures{s: s},
+	registry.MustRegister(m.internal, m.items, m.requests, m.seconds, m.layers, m.resources, m.resourceSeconds, &figures{s: s}, StoreFigures(s.o.Pool, s.o.Counters),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(s.o.Collectors...)
 	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
@@ -151,7 +152,7 @@ var (
 	descTxQueued  = desc("weir_transactions_queued", "Rows of the transaction log waiting to be written.")
 )
 
-// Describe describes nothing: names of the engine's counters are not known beforehand.
+// Describe describes nothing: what there is to collect depends on the settings.
 func (f *figures) Describe(chan<- *prometheus.Desc) {}
 
 // Collect reads all figures.
@@ -191,8 +192,32 @@ func (f *figures) Collect(out chan<- prometheus.Metric) {
 	gauge(descBytesLimit, float64(g.Bytes.Limit))
 	count(descBytesRefused, float64(g.Bytes.Rejected))
 	count(descRateExceeded, float64(g.Rates.Exceeded))
-	if s.o.Pool != nil {
-		p := s.o.Pool()
+	count(descTxWritten, float64(s.tx.written.Load()))
+	count(descTxLost, float64(s.tx.lost.Load()))
+	gauge(descTxQueued, float64(s.tx.queued()))
+}
+
+// StoreFigures collects the figures of a database's connections and of the engine on it; nil for none of them.
+func StoreFigures(pool func() store.Stats, counters func() map[string]float64) prometheus.Collector {
+	return &storeFigures{pool, counters}
+}
+
+type storeFigures struct {
+	pool     func() store.Stats
+	counters func() map[string]float64
+}
+
+// Describe describes nothing: names of the engine's counters are not known beforehand.
+func (f *storeFigures) Describe(chan<- *prometheus.Desc) {}
+
+// Collect reads the figures.
+func (f *storeFigures) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64) { out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v) }
+	count := func(d *prometheus.Desc, v float64) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v)
+	}
+	if f.pool != nil {
+		p := f.pool()
 		gauge(descPoolMax, float64(p.Max))
 		gauge(descPoolUse, float64(p.InUse))
 		gauge(descPoolIdle, float64(p.Idle))
@@ -200,11 +225,8 @@ func (f *figures) Collect(out chan<- prometheus.Metric) {
 		count(descBorrowed, float64(p.Borrowed))
 		count(descBorrowWait, p.WaitTime.Seconds())
 	}
-	count(descTxWritten, float64(s.tx.written.Load()))
-	count(descTxLost, float64(s.tx.lost.Load()))
-	gauge(descTxQueued, float64(s.tx.queued()))
-	if s.o.Counters != nil {
-		for name, v := range s.o.Counters() {
+	if f.counters != nil {
+		for name, v := range f.counters() {
 			count(desc(name, "A counter of the engine."), v)
 		}
 	}
