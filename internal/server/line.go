@@ -64,6 +64,7 @@ type Visit struct {
 	broken   bool          // the client stopped reading
 	finished bool
 	snap     *catalog.Snapshot
+	exec     dialect.Executor
 	known    bool          // there is what Name says
 	token    string        // of a deferred call: its writes take effect once, however often it is executed
 	wrote    int           // writes that succeeded
@@ -206,14 +207,14 @@ func (v *Visit) run(ctx context.Context) {
 	v.send(a)
 }
 
-// compute makes the answer of a call that has its slot.
-func (v *Visit) compute(ctx context.Context, snap *catalog.Snapshot, a *wire.Answer) error {
+// decoded makes the answer of a call that has its slot, decoded with a snapshot.
+func (v *Visit) decoded(ctx context.Context, snap *catalog.Snapshot, a *wire.Answer) error {
 	if !v.Batch {
 		return v.single(ctx, snap, a)
 	}
 	v.batchAt = v.Recorder.Elapsed()
 	v.Items = v.d.(dialect.Batcher).Batch(ctx, &dialect.BatchRun{
-		Snapshot: snap, Exec: v.s.exec, Mux: v.s.o.Mux, Serial: v.s.o.Gate.Config().SerialBatch,
+		Snapshot: snap, Exec: v.exec, Mux: v.s.o.Mux, Serial: v.s.o.Gate.Config().SerialBatch,
 		Public: func(err error) error { return v.s.public(v.Recorder, err) }, Admit: v.admit(snap),
 	}, &v.call, a)
 	for i := range v.Items {
@@ -399,7 +400,7 @@ func (v *Visit) single(ctx context.Context, snap *catalog.Snapshot, a *wire.Answ
 		if ex.Next == nil && len(u.Ops) == 1 && u.Ops[0].Verb == record.List && v.w != nil {
 			return v.stream(ctx, snap, ex, u, a)
 		}
-		out := v.s.exec.Execute(ctx, snap, u)
+		out := v.exec.Execute(ctx, snap, u)
 		for i := range out {
 			if u.Ops[i].Verb.Writes() && out[i].Err == nil {
 				v.wrote++
@@ -424,7 +425,7 @@ func (v *Visit) single(ctx context.Context, snap *catalog.Snapshot, a *wire.Answ
 // stream runs a unit of one list. What fits into the buffer is answered like everything else; more goes out while rows still come.
 func (v *Visit) stream(ctx context.Context, snap *catalog.Snapshot, ex *dialect.Exchange, u *record.Unit, a *wire.Answer) error {
 	at, sql, before := v.Recorder.Elapsed(), v.Recorder.SQL.Load(), v.Recorder.Rows.Load()
-	out := []record.Outcome{v.s.exec.Stream(ctx, snap, u)}
+	out := []record.Outcome{v.exec.Stream(ctx, snap, u)}
 	rows := out[0].Rows
 	if rows != nil {
 		defer rows.Close()
