@@ -29,10 +29,16 @@ type weir struct {
 	url   string // http://127.0.0.1:port
 	greet *journal
 	log   *journal
+	env   []string // beside this process's own
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when the process is gone
 	took  time.Duration // from the start of the process to its first answer
+
+	behind *behind // its backend, when servers are split; see [split]
 }
+
+// split says that each server of the tests is a hub with a backend (WEIR_TEST_SPLIT=1): what holds for the one must hold for the two.
+var split = os.Getenv("WEIR_TEST_SPLIT") == "1"
 
 // startLimit is how long a server may take to say where it is. It bounds a test, it judges nothing.
 const startLimit = 60 * time.Second
@@ -42,15 +48,7 @@ func serve(t testing.TB, db database, args ...string) *weir {
 	t.Helper()
 	w := &weir{t: t, db: db, args: args}
 	w.start("127.0.0.1:0")
-	t.Cleanup(func() {
-		w.kill()
-		if fault := w.fault(); fault != "" {
-			t.Errorf("the log shows a fault: %s", fault)
-		}
-		if t.Failed() {
-			t.Logf("log of the server at %s:\n%s", w.addr, w.log.tail(8<<10))
-		}
-	})
+	t.Cleanup(func() { w.end(t) })
 	return w
 }
 
@@ -62,9 +60,27 @@ func (w *weir) again() {
 
 func (w *weir) start(listen string) {
 	w.t.Helper()
+	if split {
+		w.startSplit(listen)
+		return
+	}
 	args := append([]string{"serve"}, w.args...)
 	args = append(args, "--listen", listen, "--db", w.db.url)
 	w.launch(w.t.TempDir(), args...)
+}
+
+// end kills the server; its log must show no fault of ours.
+func (w *weir) end(t testing.TB) {
+	w.kill()
+	if fault := w.fault(); fault != "" {
+		t.Errorf("the log shows a fault: %s", fault)
+	}
+	if t.Failed() {
+		t.Logf("log of weir %s at %s:\n%s", w.cmd.Args[1], w.addr, w.log.tail(8<<10))
+	}
+	if w.behind != nil {
+		w.behind.end(t)
+	}
 }
 
 var greeting = regexp.MustCompile(`at (https?)://(127\.0\.0\.1:\d+)`)
@@ -75,6 +91,7 @@ func (w *weir) launch(dir string, args ...string) {
 	begin := time.Now()
 	w.cmd = exec.Command(binary, args...)
 	w.cmd.Dir = dir
+	w.cmd.Env = append(os.Environ(), w.env...)
 	// A server that outlives its test would disturb the next ones.
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if w.log == nil {
@@ -138,6 +155,9 @@ func until(t testing.TB, what string, limit time.Duration, so func() bool) {
 func (w *weir) kill() {
 	w.cmd.Process.Signal(syscall.SIGKILL)
 	<-w.ended
+	if w.behind != nil {
+		w.behind.kill()
+	}
 }
 
 // term asks the server to end, and does not wait.
@@ -152,7 +172,11 @@ func (w *weir) stop() int {
 	case <-time.After(startLimit):
 		w.t.Fatalf("the server did not end within %s of SIGTERM", startLimit)
 	}
-	return w.cmd.ProcessState.ExitCode()
+	code := w.cmd.ProcessState.ExitCode()
+	if w.behind != nil {
+		code = max(code, w.behind.stop())
+	}
+	return code
 }
 
 // alive reports whether the process still runs.

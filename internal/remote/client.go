@@ -230,17 +230,27 @@ func (c *Client) Up() int {
 	return n
 }
 
-// Ready reports whether a backend is there that has its database.
-func (c *Client) Ready(context.Context) error {
+// Ready reports whether a backend is there whose database answers now.
+func (c *Client) Ready(ctx context.Context) error {
+	var all []error
 	for _, b := range c.backends {
-		if s := b.now(); s.up && s.Ready && !s.Draining {
+		s := b.now()
+		if !s.up || s.Draining {
+			continue
+		}
+		var says answer[bool]
+		err := b.conn.Invoke(ctx, "/"+service+"/Ready", &plain[struct{}]{}, &says)
+		switch {
+		case err != nil:
+			err = reason(err)
+		case says.err != nil:
+			err = says.err
+		default:
 			return nil
 		}
+		all = append(all, fmt.Errorf("backend %s: %w", b.addr, err))
 	}
-	if err := c.reasons(); err != nil {
-		return err
-	}
-	return errors.New("no backend is ready")
+	return errors.Join(append(all, c.reasons(), errors.New("no backend is ready"))...)
 }
 
 // pick chooses the backend with the least outstanding calls among those that may get one, nil if there is none. Backends whose database does

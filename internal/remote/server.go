@@ -131,6 +131,7 @@ var description = &grpc.ServiceDesc{
 	Methods: []grpc.MethodDesc{
 		unary("Execute", telemetry.BE, (*Server).execute),
 		unary("Definitions", telemetry.Hub, (*Server).definitions),
+		unary("Ready", telemetry.Hub, (*Server).ready),
 		unary("Identify", telemetry.Hub, (*Server).identify),
 		unary("Token", telemetry.Hub, (*Server).token),
 		unary("Revoked", telemetry.Hub, (*Server).revoked),
@@ -396,6 +397,15 @@ func (s *Server) look(ctx context.Context) {
 			e.Version = snap.Version
 		}
 	})
+}
+
+// ready asks the database now.
+func (s *Server) ready(ctx context.Context, _ *struct{}) (bool, error) {
+	if s.o.Ready == nil {
+		return true, nil
+	}
+	err := s.o.Ready(ctx)
+	return err == nil, err
 }
 
 // Ready reports whether the database answered when it was asked last, and the server is not about to stop.
