@@ -211,3 +211,75 @@ func TestDeferred_KillsLoseNoAcceptedCallAndRepeatNoWrite(t *testing.T) {
 		}
 	})
 }
+
+func TestRepeatable_ARepeatHasTheFirstAnswerAndNoSecondEffect(t *testing.T) {
+	onEach(t, func(t *testing.T, kind string) {
+		w := serve(t, demoData(t, kind))
+		post := func(id, sent, product, name string) answer {
+			t.Helper()
+			a, err := w.do(request{
+				method: "POST", path: gwRoot4 + "/ProductSet", header: map[string]string{"Repeatability-Request-ID": id, "Repeatability-First-Sent": sent},
+				body: fmt.Sprintf(`{"ProductID":%q,"TypeCode":"PR","Category":"Notebooks","Name":%q,"NameLanguage":"EN","SupplierID":"0100000000","TaxTarifCode":1,"MeasureUnit":"EA","CurrencyCode":"EUR","Price":9.5}`, product, name),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		now := time.Now().UTC().Format(http.TimeFormat)
+		first := post("id-1", now, "REPEAT-1", "one")
+		if first.status != 201 || first.header.Get("Repeatability-Result") != "accepted" {
+			t.Fatalf("%d %q %s", first.status, first.header.Get("Repeatability-Result"), first.body)
+		}
+		again := post("ID-1", now, "REPEAT-1", "one")
+		if again.status != 201 || again.header.Get("Repeatability-Result") != "accepted" || again.body != first.body || again.header.Get("Location") != first.header.Get("Location") {
+			t.Errorf("repeated: %d %q\n%s\n%s", again.status, again.header.Get("Repeatability-Result"), first.body, again.body)
+		}
+		if a := post("id-1", now, "REPEAT-2", "two"); a.status != 400 || a.header.Get("Repeatability-Result") != "rejected" {
+			t.Errorf("another request: %d %q %s", a.status, a.header.Get("Repeatability-Result"), a.body)
+		}
+		old := time.Now().UTC().Add(-25 * time.Hour).Format(http.TimeFormat)
+		if a := post("id-2", old, "REPEAT-2", "two"); a.status != 412 || a.header.Get("Repeatability-Result") != "rejected" {
+			t.Errorf("too old: %d %q %s", a.status, a.header.Get("Repeatability-Result"), a.body)
+		}
+		if a := post("", "", "REPEAT-1", "one"); a.status < 400 || a.header.Get("Repeatability-Result") != "" {
+			t.Errorf("not repeatable: %d %q", a.status, a.header.Get("Repeatability-Result"))
+		}
+		if n := len(w.rows("product", "product_idSTARTSWITHREPEAT", "product_id")); n != 1 {
+			t.Errorf("%d products", n)
+		}
+	})
+}
+
+// creates is a V2 batch of one changeset that creates n products.
+func creates(prefix string, n int) string {
+	var b strings.Builder
+	b.WriteString("--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n")
+	for i := range n {
+		fmt.Fprintf(&b, "--c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nPOST ProductSet HTTP/1.1\r\nContent-Type: application/json\r\nAccept: application/json\r\nContent-ID: %d\r\n\r\n"+
+			`{"ProductID":"%s%d","TypeCode":"PR","Category":"Notebooks","Name":"n","NameLanguage":"EN","SupplierID":"0100000000","TaxTarifCode":1,"MeasureUnit":"EA","CurrencyCode":"EUR","Price":"9.5"}`+"\r\n", i, prefix, i)
+	}
+	return b.String() + "--c--\r\n--b--\r\n"
+}
+
+func TestODataDoor_CreatesOfAChangesetShareOneStatement(t *testing.T) {
+	w := serve(t, demoData(t, "sqlite"), "--set", "transactions.flush=50ms")
+	const n = 100
+	a, err := w.do(request{
+		method: "POST", path: gwRoot + "/$batch", body: creates("SHARE", n), header: with(w.handshake(gwRoot), "Content-Type", multipart, "sap-statistics", "true"),
+	})
+	if err != nil || a.status != 202 || strings.Count(a.body, "201 Created") != n || !statisticsHeader.MatchString(a.header.Get("sap-statistics")) {
+		t.Fatalf("%v %d %q %.1000s", err, a.status, a.header.Get("sap-statistics"), a.body)
+	}
+	query := "parentISNOTEMPTY^link=" + a.header.Get("X-Transaction-ID") + "^ORDERBYsys_id"
+	var items []row
+	w.until("the transaction log to be written", 10*time.Second, func() bool {
+		items = w.rows("syslog_transaction", query, "http_status,transaction_pattern,statement,statement_operations,statement_rows,input_length,output_length")
+		return len(items) == n
+	})
+	for i, it := range items {
+		if it["http_status"] != "201" || it["transaction_pattern"] != "odata/GWSAMPLE_BASIC/ProductSet" || it["statement"] != items[0]["statement"] || it["statement_operations"] != "100" || it["statement_rows"] != "100" || it["input_length"] == "0" {
+			t.Fatalf("item %d: %v", i, it)
+		}
+	}
+}
