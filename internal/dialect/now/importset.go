@@ -426,7 +426,7 @@ func readRecords(body []byte, most int) ([][]given, error) {
 	}
 	var rows [][]given
 	found := false
-	err := eachMember(dec, func(name string) error {
+	err := dialect.EachMember(dec, func(name string) error {
 		if name != "records" {
 			return dec.SkipValue()
 		}
@@ -442,7 +442,7 @@ func readRecords(body []byte, most int) ([][]given, error) {
 				return record.Errorf(record.TooLarge, "records", "there are more than %d records; see now.batch.max_items", most)
 			}
 			var row []given
-			if err := eachMember(dec, func(name string) error {
+			if err := dialect.EachMember(dec, func(name string) error {
 				g := given{name: name}
 				err := readJSONValue(dec, &g)
 				row = append(row, g)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/xml"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -36,12 +35,12 @@ func (d *Dialect) decodeScripted(snap *catalog.Snapshot, c *dialect.Call) (*dial
 			d.Fail(c, out[0].Err, a)
 			return
 		}
-		r, err := readScriptResult(out[0].Result)
+		r, err := dialect.ReadScriptResult(out[0].Result)
 		if err != nil {
 			d.Fail(c, record.Errorf(record.Internal, "", "internal error").Because(err), a)
 			return
 		}
-		r.reply(c, method, a)
+		replyScript(r, c, method, a)
 	}
 	return x, nil
 }
@@ -70,60 +69,17 @@ func appendArgs(dst []byte, c *dialect.Call, method string, e *catalog.Endpoint,
 	if c.RawQuery != "" {
 		target += "?" + c.RawQuery
 	}
-	dst = append(make([]byte, 0, 256+len(body)+len(data)+2*len(target)), dst...)
-	dst = wire.AppendQuote(append(dst, `{"method":`...), method)
-	dst = wire.AppendQuote(append(dst, `,"url":`...), target)
-	dst = wire.AppendQuote(append(dst, `,"base":`...), c.Base)
-	dst = wire.AppendQuote(append(dst, `,"query":`...), c.RawQuery)
-	dst = append(dst, `,"params":{`...)
-	first := true
-	for _, s := range e.Segments {
-		if !strings.HasPrefix(s, "{") {
-			continue
+	args := dialect.ScriptArgs{Method: method, URL: target, Base: c.Base, Query: c.RawQuery, Header: c.Header, Body: body, Data: data}
+	for _, segment := range e.Segments {
+		if strings.HasPrefix(segment, "{") {
+			name := segment[1 : len(segment)-1]
+			args.Params = append(args.Params, [2]string{name, params[name]})
 		}
-		if !first {
-			dst = append(dst, ',')
-		}
-		first = false
-		name := s[1 : len(s)-1]
-		dst = append(wire.AppendQuote(dst, name), ':')
-		dst = wire.AppendQuote(dst, params[name])
 	}
-	dst = append(dst, `},"values":[`...)
 	for i := range values {
-		dst = appendPair(dst, i, values[i].name, values[i].value)
+		args.Values = append(args.Values, [2]string{values[i].name, values[i].value})
 	}
-	dst = append(dst, `],"headers":[`...)
-	n := 0
-	for _, h := range c.Header {
-		if hiddenFromScripts(h.Name) {
-			continue
-		}
-		dst = appendPair(dst, n, h.Name, h.Value)
-		n++
-	}
-	dst = wire.AppendQuote(append(dst, `],"body":`...), body)
-	if data != nil {
-		dst = append(append(dst, `,"data":`...), data...)
-	}
-	return append(dst, '}'), nil
-}
-
-func appendPair(dst []byte, i int, name, value string) []byte {
-	if i > 0 {
-		dst = append(dst, ',')
-	}
-	dst = append(wire.AppendQuote(append(dst, '['), name), ',')
-	return append(wire.AppendQuote(dst, value), ']')
-}
-
-// hiddenFromScripts reports whether a header carries a secret of the caller.
-func hiddenFromScripts(name string) bool {
-	switch strings.ToLower(name) {
-	case "authorization", "cookie", "x-usertoken", "x-sn-apikey", "x-mfa_token", "proxy-authorization":
-		return true
-	}
-	return false
+	return args.Append(dst), nil
 }
 
 // appendJSON writes what an element holds: its text, or its children as an object, in which several of one name are an array.
@@ -162,150 +118,48 @@ func (n *xmlNode) appendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// scriptResult is a result document, read.
-type scriptResult struct {
-	status          int
-	headers         wire.Header
-	kind            string
-	body            jsontext.Value // nil: none
-	stream          []byte
-	streamed        bool
-	failed          bool
-	message, detail string
-}
-
-func readScriptResult(doc []byte) (*scriptResult, error) {
-	r := &scriptResult{}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(doc), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	err := eachMember(dec, func(name string) error {
-		switch name {
-		case "status":
-			v, err := dec.ReadValue()
-			if err != nil {
-				return err
-			}
-			r.status, err = strconv.Atoi(string(v))
-			return err
-		case "type":
-			token, err := dec.ReadToken()
-			r.kind = token.String()
-			return err
-		case "body":
-			v, err := dec.ReadValue()
-			r.body = v.Clone()
-			return err
-		case "stream":
-			v, err := dec.ReadValue()
-			if err != nil {
-				return err
-			}
-			r.streamed = true
-			r.stream, err = jsontext.AppendUnquote(nil, v)
-			return err
-		case "headers":
-			return r.readHeaders(dec)
-		case "error":
-			r.failed = true
-			return eachMember(dec, func(name string) error {
-				token, err := dec.ReadToken()
-				if err != nil {
-					return err
-				}
-				switch name {
-				case "message":
-					r.message = token.String()
-				case "detail":
-					r.detail = token.String()
-				}
-				return nil
-			})
-		}
-		return dec.SkipValue()
-	})
-	return r, err
-}
-
-func (r *scriptResult) readHeaders(dec *jsontext.Decoder) error {
-	var flat []string
-	depth := dec.StackDepth()
-	for {
-		token, err := dec.ReadToken()
-		if err != nil {
-			return err
-		}
-		if token.Kind() == '"' {
-			flat = append(flat, token.String())
-		}
-		if dec.StackDepth() == depth {
-			break
-		}
-	}
-	for i := 0; i+1 < len(flat); i += 2 {
-		r.headers.Add(flat[i], flat[i+1])
-	}
-	return nil
-}
-
-// eachMember reads an object and lets each read the values.
-func eachMember(dec *jsontext.Decoder, each func(name string) error) error {
-	if _, err := dec.ReadToken(); err != nil {
-		return err
-	}
-	for dec.PeekKind() == '"' {
-		token, err := dec.ReadToken()
-		if err != nil {
-			return err
-		}
-		if err := each(token.String()); err != nil {
-			return err
-		}
-	}
-	_, err := dec.ReadToken()
-	return err
-}
-
-// reply writes the answer. A body is wrapped as {"result":…}, in XML if the caller accepts that; what a stream writer wrote goes out as
+// replyScript writes the answer. A body is wrapped as {"result":…}, in XML if the caller accepts that; what a stream writer wrote goes out as
 // it is. An Accept that neither fits is answered in JSON: the script has run, and a refusal would say that it had not.
-func (r *scriptResult) reply(c *dialect.Call, method string, a *wire.Answer) {
-	if r.failed {
-		refuse(c, r.status, r.message, r.detail, a)
+func replyScript(r *dialect.ScriptResult, c *dialect.Call, method string, a *wire.Answer) {
+	if r.Failed {
+		refuse(c, r.Status, r.Message, r.Detail, a)
 		return
 	}
-	status := r.status
+	status := r.Status
 	if status == 0 {
 		status = 200
 	}
 	f, _ := negotiate(c.Header.Get("Accept"))
-	if c.Header.Get("Accept") == "" && strings.Contains(r.kind, "xml") && !r.streamed {
+	if c.Header.Get("Accept") == "" && strings.Contains(r.Type, "xml") && !r.Streamed {
 		f = formatXML
 	}
 	head(a, status, f)
 	if status == 204 {
-		a.Header = append(a.Header, r.headers...)
+		a.Header = append(a.Header, r.Header...)
 		return
 	}
 	switch {
-	case r.kind != "":
-		a.Header.Set("Content-Type", r.kind)
-	case r.streamed:
+	case r.Type != "":
+		a.Header.Set("Content-Type", r.Type)
+	case r.Streamed:
 		a.Header.Set("Content-Type", "text/plain;charset=UTF-8")
 	}
-	a.Header = append(a.Header, r.headers...)
+	a.Header = append(a.Header, r.Header...)
 	switch {
 	case method == "HEAD":
-	case r.streamed:
-		a.Body = append(a.Body, r.stream...)
+	case r.Streamed:
+		a.Body = append(a.Body, r.Stream...)
 	case f.xml():
 		a.Body = append(a.Body, xmlHead+"<response>"...)
-		if r.body != nil {
-			a.Body = appendJSONAsXML(a.Body, "result", r.body)
+		if r.Body != nil {
+			a.Body = appendJSONAsXML(a.Body, "result", r.Body)
 		}
 		a.Body = append(a.Body, "</response>"...)
-	case r.body == nil:
+	case r.Body == nil:
 		// nothing was said: an empty answer, as instances give it
 	default:
 		a.Body = append(a.Body, `{"result":`...)
-		a.Body = append(a.Body, r.body...)
+		a.Body = append(a.Body, r.Body...)
 		a.Body = append(a.Body, '}')
 	}
 }

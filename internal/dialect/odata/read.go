@@ -14,7 +14,7 @@ import (
 // read is the exchange of a GET.
 func (q *request) read(t *target) (*dialect.Exchange, error) {
 	if t.kind == functionTarget {
-		return nil, record.Errorf(record.NotAllowed, "", "the method %.20s does not exist here", q.method)
+		return q.invoke(t)
 	}
 	if t.each {
 		return nil, record.Errorf(record.NotAllowed, "", "$each is for PATCH and DELETE")
