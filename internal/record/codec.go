@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -42,7 +43,8 @@ func DecodeOutcomes(b []byte) ([]Outcome, error) {
 	return out, Decode(b, &out)
 }
 
-// Decode reads what Append wrote into what v points to, which must be zero. Nothing of b is kept. The error is an Invalid.
+// Decode reads what Append wrote into what v points to, which must be zero. Nothing of b is kept. Equal lists of names may share
+// their memory. The error is an Invalid.
 func Decode(b []byte, v any) error {
 	rest, err := DecodeFirst(b, v)
 	if err == nil && len(rest) > 0 {
@@ -230,8 +232,41 @@ const maxDepth = 1000
 type decoder struct {
 	b     []byte
 	depth int
-	names map[string]string // those that were read, so that each is kept once
-	room  []byte            // where texts are kept, block by block
+	room  []byte // where texts are kept, block by block
+
+	// Names that were read, so that each is kept once. Ops of one kind give theirs in the same order, so what comes next is known
+	// most of the time.
+	names []string
+	place map[string]int // in names
+	next  int
+	// Lists of names and of types that were read: ops and rows of one kind share theirs.
+	lists kept[string]
+	types kept[Type]
+}
+
+// kept is the lists that were read last, with their encodings.
+type kept[T any] struct {
+	at   int
+	last [4]struct {
+		raw  []byte
+		list []T
+	}
+}
+
+// find is the list that b begins with, if it is one of those that were read last.
+func (k *kept[T]) find(b []byte) (list []T, size int) {
+	for i := range k.last {
+		if l := &k.last[i]; l.raw != nil && bytes.HasPrefix(b, l.raw) {
+			return l.list, len(l.raw)
+		}
+	}
+	return nil, 0
+}
+
+func (k *kept[T]) add(raw []byte, list []T) {
+	l := &k.last[k.at]
+	l.raw, l.list = raw, list[:len(list):len(list)]
+	k.at = (k.at + 1) % len(k.last)
 }
 
 // textBlock is how many bytes of texts are kept together at most. Whoever keeps one text keeps its block.
@@ -299,15 +334,21 @@ func (d *decoder) keep(b []byte) string {
 
 // name is b as a text that many share.
 func (d *decoder) name(b []byte) string {
-	if s, ok := d.names[string(b)]; ok {
-		return s
+	if d.next < len(d.names) && d.names[d.next] == string(b) {
+		d.next++
+		return d.names[d.next-1]
 	}
-	s := string(b)
-	if d.names == nil {
-		d.names = map[string]string{}
+	i, ok := d.place[string(b)]
+	if !ok {
+		if d.place == nil {
+			d.place = map[string]int{}
+		}
+		i = len(d.names)
+		d.names = append(d.names, string(b))
+		d.place[d.names[i]] = i
 	}
-	d.names[s] = s
-	return s
+	d.next = i + 1
+	return d.names[i]
 }
 
 // value reads the form of a value and returns its number and its text, a view of the input.
@@ -371,6 +412,11 @@ func (d *decoder) common(v reflect.Value) (ok, known bool) {
 		}
 		return true, true
 	case *[]string:
+		begin := d.b
+		if list, size := d.lists.find(begin); size > 0 {
+			*p, d.b = list, begin[size:]
+			return true, true
+		}
 		n, ok := d.length(1)
 		if !ok || n < 0 {
 			return ok, true
@@ -382,6 +428,20 @@ func (d *decoder) common(v reflect.Value) (ok, known bool) {
 				return false, true
 			}
 			(*p)[i] = d.name(b)
+		}
+		d.lists.add(begin[:len(begin)-len(d.b)], *p)
+		return true, true
+	case *[]Type:
+		begin := d.b
+		if list, size := d.types.find(begin); size > 0 {
+			*p, d.b = list, begin[size:]
+			return true, true
+		}
+		if !d.slice(v) {
+			return false, true
+		}
+		if *p != nil {
+			d.types.add(begin[:len(begin)-len(d.b)], *p)
 		}
 		return true, true
 	case *Rows:

@@ -70,9 +70,9 @@ func TestCodec_FormIsTheFieldsInOrder(t *testing.T) {
 	rows.Append([]record.Value{record.TextValue("x"), {}})
 	rows.Append([]record.Value{{}, record.IntValue(-4)})
 	out := []record.Outcome{{Rows: rows, Total: -1, Key: []record.Value{record.TextValue("k")}, Inserted: true, Err: record.Errorf(record.Conflict, "f", "m")}}
-	const head, tail = "020108016600016d0000020400016b010301610162030001050400017800000000000002070001010000", "00"
+	const head = "020108016600016d0000020400016b010301610162030001050400017800000000000002070001010000" // and zeros for the statistics
 	got := hex.EncodeToString(record.AppendOutcomes(nil, out))
-	if !strings.HasPrefix(got, head) || strings.Trim(got[len(head):], tail) != "" {
+	if !strings.HasPrefix(got, head) || strings.Trim(got[len(head):], "0") != "" {
 		t.Errorf("%s", got)
 	}
 }
