@@ -1,17 +1,10 @@
-sap.ui.define(['sap/ui/model/odata/v2/ODataModel', 'sap/ui/model/Filter', 'sap/ui/model/Sorter'], function (ODataModel, Filter, Sorter) {
+sap.ui.define([
+  'weir/ui5', 'sap/ui/model/odata/v2/ODataModel', 'sap/ui/model/Filter', 'sap/ui/model/Sorter',
+], function (shared, ODataModel, Filter, Sorter) {
   'use strict'
 
+  const { stamp, same, product, name } = shared
   const root = '/sap/opu/odata/IWBEP/GWSAMPLE_BASIC/'
-  const same = (got, want, what) => {
-    if (JSON.stringify(got) !== JSON.stringify(want)) throw new Error(`${what}: ${JSON.stringify(got)}, want ${JSON.stringify(want)}`)
-  }
-  let serial = 0
-  const stamp = Date.now().toString(36).toUpperCase().slice(-6)
-  const id = () => 'U' + stamp + String(++serial).padStart(3, '0').slice(-3)
-  const product = (more) => Object.assign({
-    ProductID: id(), TypeCode: 'PR', Category: 'Notebooks', Name: 'Notebook', SupplierID: '0100000000', TaxTarifCode: 1, MeasureUnit: 'EA',
-    CurrencyCode: 'EUR', Price: '9.500',
-  }, more)
   const open = async (settings) => {
     const model = new ODataModel(Object.assign({ serviceUrl: root, useBatch: true, defaultCountMode: 'Inline' }, settings))
     await model.metadataLoaded(true)
@@ -46,6 +39,8 @@ sap.ui.define(['sap/ui/model/odata/v2/ODataModel', 'sap/ui/model/Filter', 'sap/u
       model.setDeferredGroups(['bad'])
       const before = await count(model)
       const errors = []
+      const told = []
+      model.attachMessageChange((e) => told.push(...e.getParameter('newMessages')))
       const twice = product()
       for (const p of [product(), twice, twice, product()]) {
         model.create('/ProductSet', p, { groupId: 'bad', changeSetId: 'all', error: (e) => errors.push(e) })
@@ -58,8 +53,7 @@ sap.ui.define(['sap/ui/model/odata/v2/ODataModel', 'sap/ui/model/Filter', 'sap/u
       if (!body.error.message.value) throw new Error('no message: ' + failed.response.body)
       same(errors.length, 4, 'errors told')
       same(await count(model), before, 'products')
-      const told = sap.ui.require('sap/ui/core/Messaging').getMessageModel().getData().filter((m) => m.message === body.error.message.value)
-      same(told.length, 1, 'messages')
+      same(told.map((m) => m.message), [body.error.message.value], 'messages')
     },
     async 'deep create' () {
       const model = await open()
@@ -73,6 +67,7 @@ sap.ui.define(['sap/ui/model/odata/v2/ODataModel', 'sap/ui/model/Filter', 'sap/u
     async 'paging through a list binding' () {
       const model = await open()
       const binding = model.bindList('/ProductSet', undefined, [new Sorter('ProductID')], [new Filter('ProductID', 'StartsWith', 'HT-')])
+      binding.initialize()
       const page = (start) => new Promise((resolve) => {
         const contexts = binding.getContexts(start, 5, 0)
         if (contexts.length === 5 && !contexts.dataRequested) return resolve(contexts)
@@ -145,7 +140,6 @@ sap.ui.define(['sap/ui/model/odata/v2/ODataModel', 'sap/ui/model/Filter', 'sap/u
     },
     async 'text beyond the basic plane' () {
       const model = await open()
-      const name = 'Note 😀 ä ß 漢字 𝒳 "quoted" \\ \'single\''
       const { data } = await call(model, 'create', '/ProductSet', product({ Name: name }), {})
       same(data.Name, name, 'created')
       same((await call(model, 'read', '/' + model.getKey(data), {})).data.Name, name, 'read')
