@@ -17,7 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"weir/internal/catalog"
+	"weir/internal/dialect/dialecttest"
 	"weir/internal/dialect/now"
+	"weir/internal/dialect/odata"
 	"weir/internal/edm"
 	"weir/internal/engine"
 	reader "weir/internal/project"
@@ -387,6 +389,11 @@ var (
 
 // onShops runs f on each database.
 func onShops(t *testing.T, f func(*shop)) {
+	eachDatabase(t, func(t *testing.T, open func(*testing.T) *shop) { f(open(t)) })
+}
+
+// eachDatabase calls f for each database, with what opens a fresh one that holds the part.
+func eachDatabase(t *testing.T, f func(t *testing.T, open func(*testing.T) *shop)) {
 	part, err := fs.Sub(files, "epm")
 	if err != nil {
 		t.Fatal(err)
@@ -395,7 +402,7 @@ func onShops(t *testing.T, f func(*shop)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	on := func(t *testing.T, st store.Store, err error) {
+	on := func(t *testing.T, st store.Store, err error) *shop {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -411,17 +418,32 @@ func onShops(t *testing.T, f func(*shop)) {
 		}
 		scripts.SetData(s.e)
 		t.Cleanup(func() { s.e.Close() })
-		f(s)
+		return s
 	}
 	t.Run("sqlite", func(t *testing.T) {
-		st, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "weir.db")})
-		on(t, st, err)
+		f(t, func(t *testing.T) *shop {
+			st, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "weir.db")})
+			return on(t, st, err)
+		})
 	})
 	t.Run("postgres", func(t *testing.T) {
-		if url := storetest.Postgres(t); url != "" {
-			st, err := postgres.Open(t.Context(), postgres.Options{URL: url})
-			on(t, st, err)
+		if storetest.Postgres(t) == "" {
+			return
 		}
+		f(t, func(t *testing.T) *shop {
+			st, err := postgres.Open(t.Context(), postgres.Options{URL: storetest.Postgres(t)})
+			return on(t, st, err)
+		})
+	})
+}
+
+// The files of testdata/odata are calls of the sample services.
+func TestServices_OnTheWire(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, open func(*testing.T) *shop) {
+		dialecttest.EndToEnd(t, "testdata/odata/*.txtar", func(t *testing.T) dialecttest.Server {
+			s := open(t)
+			return dialecttest.Server{Snapshot: s.snap, Executor: s.e, Dialect: odata.New(odata.Options{Now: func() time.Time { return s.now }})}
+		})
 	})
 }
 
@@ -558,12 +580,12 @@ func TestTables_RefuseWhatMakesNoSense(t *testing.T) {
 		s.must(product("product_id", "USD-1", "currency_code", "USD", "price", "5"))
 
 		f(product("price", "-1"), record.Rejected, "price", "must not be negative")
-		f(product("supplier_id", "0199999999"), record.Restricted, "supplier_id", "does not exist")
+		f(product("supplier_id", "0199999999"), record.Restricted, "supplier_id", "refers to a record that does not exist")
 		f(product("product_id", "HT-1000"), record.Conflict, "product_id", "exists already")
 		f(product("name", ""), record.Invalid, "name", "must be filled in")
 		f(product("product_id", "12345678901"), record.Invalid, "product_id", "more than the 10 allowed")
-		f(record.Op{Verb: record.Delete, Table: "business_partner", Key: key("0100000000")}, record.Restricted, "", "refers to it")
-		f(s.insert("sales_order", "customer_id", "0199999999"), record.Restricted, "customer_id", "does not exist")
+		f(record.Op{Verb: record.Delete, Table: "business_partner", Key: key("0100000000")}, record.Restricted, "", "refers to it in supplier_id")
+		f(s.insert("sales_order", "customer_id", "0199999999"), record.Restricted, "customer_id", "refers to a record that does not exist")
 		f(s.insert("sales_order", "customer_id", "0100000001", "lifecycle_status", "P"), record.Rejected, "lifecycle_status", "begins as a new one")
 		f(s.update("sales_order", open, "lifecycle_status", "C"), record.Rejected, "lifecycle_status", "closed by its invoice and its delivery")
 		f(s.update("sales_order", open, "billing_status", "P"), record.Rejected, "billing_status", "only a sales order in progress is invoiced")
@@ -576,7 +598,7 @@ func TestTables_RefuseWhatMakesNoSense(t *testing.T) {
 		f(item("sales_order_id", open[0], "product_id", "USD-1", "quantity", "1"), record.Rejected, "product_id", "another currency")
 		f(item("sales_order_id", open[0], "product_id", "HT-1000", "quantity", "0"), record.Rejected, "quantity", "greater than 0")
 		f(item("sales_order_id", open[0], "product_id", "HT-1000"), record.Invalid, "quantity", "must be filled in")
-		f(s.insert("contact", "business_partner_id", "0199999999", "first_name", "x", "sex", "F"), record.Restricted, "business_partner_id", "does not exist")
+		f(s.insert("contact", "business_partner_id", "0199999999", "first_name", "x", "sex", "F"), record.Restricted, "business_partner_id", "refers to a record that does not exist")
 	})
 }
 

@@ -68,7 +68,11 @@ func (q *request) create(t *target) (*dialect.Exchange, error) {
 	if q.refs != nil && set.Type.Table != nil {
 		w.makesNew(e)
 	}
-	return w.finish(t, e, r, w.replyCreate)
+	x, err := w.finish(t, e, r, w.replyCreate)
+	if err == nil && !w.echo.minimal {
+		w.totals(x)
+	}
+	return x, err
 }
 
 // makesNew notes the entity that the call creates.

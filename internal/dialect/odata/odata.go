@@ -25,7 +25,11 @@ var _ dialect.Dialect = (*Dialect)(nil)
 // New is a dialect with the given settings.
 func New(opt Options) *Dialect {
 	opt.Defaults()
-	return &Dialect{opt: opt, now: time.Now}
+	d := &Dialect{opt: opt, now: time.Now}
+	if opt.Now != nil {
+		d.now = opt.Now
+	}
+	return d
 }
 
 // Prefixes are where the dialect lives.

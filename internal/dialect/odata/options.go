@@ -42,6 +42,8 @@ type Options struct {
 	MaxExpand int `yaml:"max_expand"`
 	// Batch bounds $batch.
 	Batch BatchOptions `yaml:"batch"`
+	// Now is the clock. Defaults to time.Now.
+	Now func() time.Time `yaml:"-"`
 }
 
 // BatchOptions bound what a $batch may ask for. One that passes a bound of its size is refused as a whole, before anything is executed.

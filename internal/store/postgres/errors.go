@@ -27,7 +27,7 @@ var faults = map[string]fault{
 	"23505": {record.Conflict, "the value exists already"},
 	"23P01": {record.Conflict, "the value collides with another record's"},
 	"23503": {record.Restricted, "the record refers to one that does not exist, or others refer to it"},
-	"23001": {record.Restricted, "other records refer to this one"},
+	"23001": {record.Restricted, "other records refer to it"},
 	"23502": {record.Invalid, "must not be empty"},
 	"23514": {record.Invalid, "breaks a check of the database"},
 	"22":    {record.Invalid, "the value does not fit its column"},
@@ -81,6 +81,8 @@ func translate(ctx context.Context, err error, t *catalog.Table) *record.Error {
 		switch {
 		case pg.Code == "P0001":
 			e.Msg, e.Rule = pg.Message, "database"
+		case pg.Code == "23503" && e.Field != "":
+			e.Msg = "it refers to a record that does not exist"
 		case pg.Code == "23514" && pg.ConstraintName != "":
 			e.Msg += " (" + pg.ConstraintName + ")"
 		}

@@ -166,7 +166,11 @@ func (t *tx) write(ctx context.Context, s *set) (*store.Written, error) {
 			case record.Conflict:
 				fault = named(fault, s, i)
 			case record.Restricted:
-				fault = fault.At(referring(s, i))
+				if fault = fault.At(referring(s, i)); s.rows != nil {
+					fault.Msg = "it refers to a record that does not exist"
+				} else {
+					fault.Msg = "other records refer to it"
+				}
 			}
 			if w.Errs == nil {
 				w.Errs = make([]*record.Error, s.n)
