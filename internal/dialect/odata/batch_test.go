@@ -70,7 +70,7 @@ func onBatchShop(t *testing.T, f func(t *testing.T, open func(t *testing.T) *bat
 	})
 }
 
-func newBatchShop(t *testing.T, s store.Store) *batchShop {
+func newBatchShop(t testing.TB, s store.Store) *batchShop {
 	t.Cleanup(func() { s.Close() })
 	b := &batchShop{snap: shop(t), mux: &dialect.Mux{}}
 	storetest.Create(t, s, b.snap)
@@ -290,4 +290,49 @@ func TestPreferred(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
+}
+
+// Whatever a batch holds, it is answered with what stands for it, and never as a fault of ours.
+func FuzzBatch(f *testing.F) {
+	paths, _ := filepath.Glob("testdata/batch/*.txtar")
+	for _, path := range paths {
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, part := range archive.Files {
+			if part.Name == "request" {
+				head, body, _ := strings.Cut(string(part.Data), "\n\n")
+				_, rest, _ := strings.Cut(head, "Content-Type: ")
+				kind, _, _ := strings.Cut(rest, "\n")
+				f.Add(strings.Contains(head, "v4"), kind, []byte(body))
+			}
+		}
+	}
+	st, err := sqlite.Open(f.Context(), sqlite.Options{Path: filepath.Join(f.TempDir(), "weir.db")})
+	if err != nil {
+		f.Fatal(err)
+	}
+	s := newBatchShop(f, st)
+	s.d.opt.Batch.MaxParts = 40
+	f.Fuzz(func(t *testing.T, four bool, kind string, body []byte) {
+		if len(body) > 1<<14 {
+			return
+		}
+		c := &dialect.Call{Method: "POST", Path: "/odata/v2/SHOP/$batch", Base: dialecttest.Base, Actor: dialecttest.Actors["admin"], Body: bytes.Clone(body)}
+		if four {
+			c.Path = "/odata/v4/SHOP/$batch"
+		}
+		c.RawPath = c.Path
+		c.Header.Add("Content-Type", kind)
+		a, records := s.do(t.Context(), c)
+		if a.Status >= 500 || a.Status == 0 {
+			t.Fatalf("%d %s", a.Status, a.Body)
+		}
+		for i, r := range records {
+			if r.Status >= 500 && r.Status != 501 || r.Status == 0 && !r.Unserviced {
+				t.Fatalf("operation %d: %d\n%s", i, r.Status, a.Body)
+			}
+		}
+	})
 }
