@@ -321,7 +321,18 @@ var errSilent = errors.New("nothing was heard of it")
 func (c *Client) watch(b *backend) (heard bool, err error) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(max(3*c.cfg.Health, lastPause), func() { cancel(errSilent) })
+	// What may be silent is this process, when it gets no processor: then what was said meanwhile is heard before the second look.
+	looked := make(chan struct{}, 1)
+	var silence *time.Timer
+	silence = time.AfterFunc(time.Hour, func() {
+		select {
+		case looked <- struct{}{}:
+			silence.Reset(c.cfg.Health)
+		default:
+			cancel(errSilent)
+		}
+	})
+	silence.Reset(max(3*c.cfg.Health, lastPause))
 	defer silence.Stop()
 	stream, err := b.conn.NewStream(ctx, watching, "/"+service+"/Watch")
 	if err == nil {
@@ -334,6 +345,10 @@ func (c *Client) watch(b *backend) (heard bool, err error) {
 		var e plain[event]
 		if err = stream.RecvMsg(&e); err != nil {
 			break
+		}
+		select {
+		case <-looked:
+		default:
 		}
 		silence.Reset(3 * max(e.v.Every, c.cfg.Health))
 		heard = true

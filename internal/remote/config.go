@@ -60,7 +60,7 @@ type Config struct {
 	// Defaults to false.
 	Plain bool `yaml:"plain"`
 
-	// Health is how often a backend tells its hubs that it is well. A hub that hears nothing for three times as long sends it nothing more.
+	// Health is how often a backend tells its hubs that it is well. A hub that hears nothing for four times as long sends it nothing more.
 	//
 	// Defaults to 1s.
 	Health time.Duration `yaml:"health"`

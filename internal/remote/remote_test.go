@@ -72,18 +72,39 @@ type machine struct {
 // listener knows its connections.
 type listener struct {
 	net.Listener
-	mu    sync.Mutex
-	conns []net.Conn
+	frozen sync.RWMutex
+	mu     sync.Mutex
+	conns  []net.Conn
 }
 
 func (l *listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
-	if err == nil {
-		l.mu.Lock()
-		l.conns = append(l.conns, c)
-		l.mu.Unlock()
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	l.mu.Lock()
+	l.conns = append(l.conns, c)
+	l.mu.Unlock()
+	return &conn{c, &l.frozen}, nil
+}
+
+// conn says and hears nothing while it is frozen.
+type conn struct {
+	net.Conn
+	frozen *sync.RWMutex
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.frozen.RLock()
+	defer c.frozen.RUnlock()
+	return n, err
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	c.frozen.RLock()
+	defer c.frozen.RUnlock()
+	return c.Conn.Write(b)
 }
 
 // die closes everything at once, as a killed process does.
@@ -333,6 +354,30 @@ func TestRetry_WhatNeverLeftGoesElsewhere(t *testing.T) {
 		t.Error(out[0].Err)
 	}
 	again.end()
+}
+
+// A backend whose machine hangs, with its connections standing, gets nothing more until it is heard again.
+func TestHealth_ASilentBackendIsLeft(t *testing.T) {
+	cfg := remotetest.Config()
+	cfg.Health = 50 * time.Millisecond
+	var here, there atomic.Int64
+	a := start(t, "127.0.0.1:0", remote.Options{Config: cfg, Exec: done("a", &here)})
+	b := start(t, "127.0.0.1:0", remote.Options{Config: cfg, Exec: done("b", &there)})
+	c := remotetest.Hub(t, cfg, a.addr, b.addr)
+	until(t, "all backends to be up", func() bool { return c.Up() == 2 })
+	a.l.frozen.Lock()
+	until(t, "the silence to be noticed", func() bool { return c.Up() < 2 })
+	for range 20 {
+		out := c.Execute(t.Context(), snapshot(t, 1), unitOf(writeOp))
+		if out[0].Err != nil && !out[0].Unserviced || out[0].Err == nil && string(out[0].Result) != "b" {
+			t.Errorf("%+v", out[0])
+		}
+	}
+	a.l.frozen.Unlock()
+	until(t, "the backend to be heard again", func() bool { return c.Up() == 2 })
+	if here.Load() != 0 {
+		t.Errorf("the silent one did %d", here.Load())
+	}
 }
 
 func TestPick_TheFewestUnderWay(t *testing.T) {

@@ -136,9 +136,14 @@ func (t *txLog) run(ctx context.Context) {
 	flush := time.NewTimer(t.cfg.Flush)
 	defer flush.Stop()
 	var batch []txRow
+	held := false // nobody takes the batch now; what comes meanwhile waits in the channel
 	for {
+		in := t.rows
+		if held {
+			in = nil
+		}
 		select {
-		case rows := <-t.rows:
+		case rows := <-in:
 			if len(batch) == 0 {
 				flush.Reset(t.cfg.Flush)
 			}
@@ -165,52 +170,64 @@ func (t *txLog) run(ctx context.Context) {
 			}
 			for len(batch) > 0 {
 				n := min(len(batch), t.cfg.Batch)
-				t.write(last, batch[:n])
+				if err := t.write(last, batch[:n]); err != nil {
+					t.lose(n, err)
+				}
 				batch = batch[n:]
 			}
 			return
 		}
-		if len(batch) > 0 {
-			t.write(context.WithoutCancel(ctx), batch)
-			clear(batch)
-			batch = batch[:0]
+		if len(batch) == 0 {
+			continue
 		}
+		if held = t.write(context.WithoutCancel(ctx), batch) != nil; held {
+			flush.Reset(t.cfg.Flush)
+			continue
+		}
+		clear(batch)
+		batch = batch[:0]
 	}
 }
 
-// write stores rows as one unit, as weir itself.
-func (t *txLog) write(ctx context.Context, rows []txRow) {
-	t.size.Add(-int64(len(rows)))
+// write stores rows as one unit, as weir itself. An error says that nothing of it was begun, as when no backend is there.
+func (t *txLog) write(ctx context.Context, rows []txRow) error {
 	ctx, cancel := context.WithTimeout(telemetry.With(ctx, nil), 30*time.Second)
 	defer cancel()
 	snap, err := t.snapshot(ctx)
 	if err != nil {
-		t.lose(len(rows), err)
-		return
+		return err
 	}
 	table, err := snap.Table(t.cfg.Table)
 	if err != nil {
-		return // the project keeps no transaction log
+		t.size.Add(-int64(len(rows)))
+		return nil // the project keeps no transaction log
 	}
 	plan := t.plan(table)
 	u := &record.Unit{Version: snap.Version, Ops: make([]record.Op, len(rows)), Actors: []record.Actor{{Name: "system", System: true}}}
 	for i := range rows {
 		u.Ops[i] = record.Op{Verb: record.Insert, Table: t.cfg.Table, Set: rows[i].set(plan, t.host), Keep: true}
 	}
-	failed := 0
+	failed, begun := 0, false
 	for _, o := range t.exec.Execute(ctx, snap, u) {
+		begun = begun || !o.Unserviced
 		if o.Err != nil {
 			failed++
 			err = o.Err
 		}
 	}
+	if !begun && record.KindOf(err) == record.Unavailable {
+		return err
+	}
+	t.size.Add(-int64(len(rows) - failed))
 	t.written.Add(int64(len(rows) - failed))
 	if failed > 0 {
 		t.lose(failed, err)
 	}
+	return nil
 }
 
 func (t *txLog) lose(n int, err error) {
+	t.size.Add(-int64(n))
 	t.lost.Add(int64(n))
 	t.log.Warn("transaction log rows lost", "rows", n, "error", err.Error())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -66,5 +67,66 @@ func TestTxLog_WritesRowsAndTrimsOldOnesOnly(t *testing.T) {
 	}
 	if diff := cmp.Diff([][]string{{"ann", "/item", parent, "7", "0", "3"}, {"ann", "/new", "", "", "1.234", "0"}}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// awayExec begins nothing until it is back.
+type awayExec struct {
+	fakeExec
+	back  chan struct{}
+	asked chan struct{}
+}
+
+func (a *awayExec) Execute(ctx context.Context, snap *catalog.Snapshot, u *record.Unit) []record.Outcome {
+	select {
+	case <-a.back:
+		return a.fakeExec.Execute(ctx, snap, u)
+	case a.asked <- struct{}{}:
+	}
+	out := make([]record.Outcome, len(u.Ops))
+	for i := range out {
+		out[i] = record.Outcome{Err: record.Errorf(record.Unavailable, "", "nobody is there"), Unserviced: true, Total: -1}
+	}
+	return out
+}
+
+// TestTxLog_KeepsWhatNobodyTakes lets the executor be away for a while, as when the only backend starts anew.
+func TestTxLog_KeepsWhatNobodyTakes(t *testing.T) {
+	snap := testSnapshot(t)
+	x := &awayExec{back: make(chan struct{}), asked: make(chan struct{})}
+	cfg := Defaults().TxLog
+	cfg.Flush, cfg.Batch, cfg.Queue = time.Millisecond, 2, 5
+	l := newTxLog(cfg, x, func(context.Context) (*catalog.Snapshot, error) { return snap, nil }, slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { l.run(ctx); close(ended) }()
+	put := func(n int) {
+		rows := make([]txRow, n)
+		for i := range rows {
+			rows[i] = txRow{id: newSysID()}
+		}
+		l.size.Add(int64(n))
+		l.rows <- rows
+	}
+	put(2)
+	for range 3 {
+		<-x.asked
+	}
+	put(1) // waits behind them
+	if l.lost.Load() != 0 || l.queued() != 3 {
+		t.Errorf("lost %d, queued %d", l.lost.Load(), l.queued())
+	}
+	close(x.back)
+	for l.written.Load() < 3 {
+		select {
+		case <-x.asked:
+		default:
+			runtime.Gosched()
+		}
+	}
+	stop()
+	<-ended
+	if l.lost.Load() != 0 || l.queued() != 0 || len(x.logged()) != 3 {
+		t.Errorf("lost %d, queued %d, logged %d", l.lost.Load(), l.queued(), len(x.logged()))
 	}
 }

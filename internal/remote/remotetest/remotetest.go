@@ -19,7 +19,7 @@ const Key auth.Secret = "a key for tests only"
 // Config is settings for a line on this machine.
 func Config() remote.Config {
 	c := remote.Defaults()
-	c.Key, c.Listen, c.Health = Key, "127.0.0.1:0", 50*time.Millisecond
+	c.Key, c.Listen = Key, "127.0.0.1:0"
 	return c
 }
 
