@@ -118,8 +118,8 @@ await run({
       same([status.a, status.b, status.c], [201, 201, 200], 'status codes')
     },
     async 'aggregation' () {
-      const rows = await products.query(param().apply(client.newTransformation().groupBy(['Category'])))
-      if (rows.length < 2) throw new Error(JSON.stringify(rows))
+      const rows = await products.query(param().apply('groupby((Category),aggregate($count as Products))'))
+      if (rows.length < 2 || !rows.every((r) => r.Category && r.Products > 0)) throw new Error(JSON.stringify(rows))
     },
   }),
 })

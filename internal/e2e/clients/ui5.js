@@ -11,7 +11,7 @@ sap.ui.define([], function () {
     },
     product (more) {
       return Object.assign({
-        ProductID: 'U' + stamp + String(++serial).padStart(3, '0'), TypeCode: 'PR', Category: 'Notebooks', Name: 'Notebook', SupplierID: '0100000000',
+        ProductID: 'U' + stamp.slice(-5) + String(++serial).padStart(4, '0'), TypeCode: 'PR', Category: 'Notebooks', Name: 'Notebook', SupplierID: '0100000000',
         TaxTarifCode: 1, MeasureUnit: 'EA', CurrencyCode: 'EUR', Price: '9.500',
       }, more)
     },
