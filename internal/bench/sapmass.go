@@ -211,8 +211,8 @@ type massMaker struct {
 	next int64
 }
 
-// massStart is a number that earlier runs have not reached: each second is worth 100,000 of them.
-func massStart() int64 { return (time.Now().Unix() - 1_600_000_000) * 100_000 }
+// massStart is a number that earlier runs have not reached: each millisecond is worth 100 of them, more than are created in it.
+func massStart() int64 { return (time.Now().UnixMilli() - 1_600_000_000_000) * 100 }
 
 // entity appends one entity.
 func (m *massMaker) entity(dst []byte) []byte {
