@@ -224,6 +224,9 @@ func (d *deltaReply) reply(out []record.Outcome, a *wire.Answer) {
 	set := d.root.set
 	d.head(a, 200)
 	d.applied(a)
+	if d.apart {
+		a.Header.Add("Preference-Applied", "continue-on-error")
+	}
 	f.content(a)
 	var n *node
 	if !d.echo.minimal {
@@ -255,10 +258,7 @@ func (d *deltaReply) reply(out []record.Outcome, a *wire.Answer) {
 			bad += from[i]
 			dst = d.appendException(dst, it, d.faultOf(bad, out[bad].Err))
 		case it.removed:
-			dst = f.annotation(dst, "", "removed")
-			dst = append(dst, `{"reason":"deleted"},`...)
-			dst = f.annotation(dst, "", "id")
-			dst = append(dst, '"')
+			dst = append(dst, `"@removed":{"reason":"deleted"},"@id":"`...)
 			dst = append(appendEntityPath(dst, v4, set, d.ops[it.op].Key), '"')
 		default:
 			dst = enc.members(dst, n, n.rows.At(it.row), it.row)

@@ -38,9 +38,7 @@ func (q *request) invoke(t *target) (*dialect.Exchange, error) {
 	x := &dialect.Exchange{
 		Ops:   []record.Op{{Verb: record.Invoke, Invoke: &record.Invocation{Endpoint: f.Endpoint, Args: q.scriptArgs(f, args)}}},
 		Reply: c.reply,
-	}
-	if f.Set != nil {
-		x.Next = c.entities
+		Next:  c.next,
 	}
 	return x, nil
 }
@@ -125,6 +123,7 @@ type called struct {
 	f      *edm.Function
 	query  *query
 	script wire.Header // what the script wants its answer to say
+	values []record.Value
 }
 
 // result reads what the script gave back. The error is what it failed with, or a bug of it.
@@ -159,8 +158,7 @@ func (c *called) result(out []record.Outcome) (*dialect.ScriptResult, error) {
 
 // reply answers what the script gave back.
 func (c *called) reply(out []record.Outcome, a *wire.Answer) {
-	r, err := c.result(out)
-	if err != nil {
+	if _, err := c.result(out); err != nil {
 		c.fail(a, err)
 		return
 	}
@@ -169,14 +167,22 @@ func (c *called) reply(out []record.Outcome, a *wire.Answer) {
 		c.says(a)
 		return
 	}
-	values, err := c.values(r.Body)
-	if err != nil {
-		c.fail(a, err)
-		return
-	}
 	c.head(a, 200)
 	c.says(a)
-	c.format.result(c.request, a, c.f, values)
+	c.format.result(c.request, a, c.f, c.values)
+}
+
+// next reads the result. It is the round that reads the entities whose keys the script gave; nil if there are none.
+func (c *called) next(out []record.Outcome) (*dialect.Exchange, error) {
+	r, err := c.result(out)
+	switch {
+	case err != nil || r.Body == nil || c.f.Void:
+		return nil, nil // reply says so
+	case c.f.Set != nil:
+		return c.entities(r.Body)
+	}
+	c.values, err = c.read(r.Body)
+	return nil, err
 }
 
 // says passes on the message that the script wants to be shown (protocol notes, section 4).
@@ -201,11 +207,8 @@ func (c *called) wrong(r *bodyReader) error {
 	return record.Errorf(record.Internal, "", "the result of %s is none that the service defines", c.f.Name).Because(r.err)
 }
 
-// values reads primitive and complex results, several one after another; nil is null.
-func (c *called) values(body []byte) ([]record.Value, error) {
-	if body == nil {
-		return nil, nil
-	}
+// read reads primitive and complex results, several one after another; none for null.
+func (c *called) read(body []byte) ([]record.Value, error) {
 	r := c.scriptReader(body)
 	defer r.release()
 	var list []record.Value
@@ -280,13 +283,9 @@ func (r *bodyReader) each(one func() bool) bool {
 	}
 }
 
-// entities is the round that reads the entities whose keys the script gave; nil if it gave none.
-func (c *called) entities(out []record.Outcome) (*dialect.Exchange, error) {
-	res, err := c.result(out)
-	if err != nil || res.Body == nil {
-		return nil, nil // reply says so
-	}
-	r := c.scriptReader(res.Body)
+// entities is the round that reads the entities of the keys in body.
+func (c *called) entities(body []byte) (*dialect.Exchange, error) {
+	r := c.scriptReader(body)
 	defer r.release()
 	key := c.f.Set.Type.Key
 	var values []record.Value

@@ -151,6 +151,37 @@ services:
         navigation:
           - {name: ToProducts, target: ProductSet, many: true}
           - {name: ToOrders, target: OrderSet, many: true}
+    functions:
+      - {name: Echo, method: POST, endpoint: echo, returns: Edm.String, parameters: [{name: Text, type: Edm.String}, {name: Number, type: Edm.Int32}, {name: When, type: Edm.DateTime, nullable: true}]}
+      - {name: Partner_Find, method: POST, endpoint: find, returns: Partner, set: PartnerSet, action_for: Partner, parameters: [{name: ID, type: Edm.String, max_length: 10}]}
+      - {name: Sum, endpoint: sum, returns: Edm.Int32, parameters: [{name: A, type: Edm.Int32}, {name: B, type: Edm.Int32}]}
+      - {name: Numbers, endpoint: numbers, returns: Collection(Edm.Decimal), parameters: [{name: Most, type: Edm.Byte}]}
+      - {name: Partners, endpoint: partners, returns: Collection(Partner), parameters: [{name: IDs, type: Edm.String}]}
+      - {name: Nothing, method: POST, endpoint: nothing}
+      - {name: Fails, method: POST, endpoint: fails, returns: Edm.String, parameters: [{name: Status, type: Edm.Int32}]}
+      - {name: Place, endpoint: place, returns: Address}
+      - {name: Places, endpoint: places, returns: Collection(Address)}
+endpoints:
+  - {name: echo, path: /api/x/echo, method: POST, script: 'response.setHeader("sap-message", "{\"code\":\"X/1\",\"message\":\"done\"}"); response.setBody(JSON.stringify(request.body.data) + (request.getHeader("Authorization") || ""));'}
+  - {name: find, path: /api/x/find, method: POST, script: 'response.setBody({ID: request.body.data.ID, Name: "not read"});'}
+  - {name: sum, path: /api/x/sum, method: GET, script: 'response.setBody(request.body.data.A + request.body.data.B);'}
+  - {name: numbers, path: /api/x/numbers, method: GET, script: 'var list = []; for (var i = 1; i <= request.body.data.Most; i++) { list.push(i / 2); } response.setBody(list);'}
+  - {name: partners, path: /api/x/partners, method: GET, script: 'response.setBody(request.body.data.IDs ? request.body.data.IDs.split(",").map(function (id) { return {ID: id}; }) : []);'}
+  - {name: nothing, path: /api/x/nothing, method: POST, script: 'response.setStatus(200);'}
+  - name: fails
+    path: /api/x/fails
+    method: POST
+    script: |
+      var status = request.body.data.Status;
+      if (status == 0) {
+        response.setBody({not: "a text"});
+      } else if (status == 404) {
+        throw new sn_ws_err.NotFoundError("there is no such thing");
+      } else {
+        throw new Error("a bug of the script");
+      }
+  - {name: place, path: /api/x/place, method: GET, script: 'response.setBody({City: "Ulm"});'}
+  - {name: places, path: /api/x/places, method: GET, script: 'response.setBody([{City: "Ulm", Zip: "89073"}, {Zip: "1"}]);'}
 `
 
 func shop(t testing.TB) *catalog.Snapshot {

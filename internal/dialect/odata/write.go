@@ -535,8 +535,10 @@ func (w *writing) faultOf(k int, err *record.Error) *fault {
 		f := w.fault(err)
 		f.at(nil, s.e.place())
 		return f
-	case s.role == parentOp && (err.Kind == record.NotFound || err.Kind == record.Precondition):
-		return faultOf(w.ver, noEntity(s.set))
+	case s.role == parentOp && err.Kind == record.Precondition, err.Kind == record.NotFound:
+		f := faultOf(w.ver, noEntity(s.set))
+		f.at(nil, s.e.place())
+		return f
 	case err.Kind == record.Precondition:
 		v := versionField(typ)
 		switch {

@@ -2,7 +2,10 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"weir/internal/catalog"
@@ -166,11 +169,12 @@ func (t *tx) write(ctx context.Context, s *set) (*store.Written, error) {
 			case record.Conflict:
 				fault = named(fault, s, i)
 			case record.Restricted:
-				if fault = fault.At(referring(s, i)); s.rows != nil {
-					fault.Msg = "it refers to a record that does not exist"
-				} else {
+				if s.rows == nil {
 					fault.Msg = "other records refer to it"
+					break
 				}
+				fault = fault.At(t.referring(s, i))
+				fault.Msg = "it refers to a record that does not exist"
 			}
 			if w.Errs == nil {
 				w.Errs = make([]*record.Error, s.n)
@@ -196,30 +200,68 @@ func ofRow(k record.Kind) bool {
 
 // named is a conflict with the values that exist already.
 func named(e *record.Error, s *set, i int) *record.Error {
-	for j, f := range s.fields {
-		if f == e.Field {
-			return record.Errorf(record.Conflict, e.Field, "%.200s exists already", s.rows[i][j].Text()).Because(e.Err)
+	var values []string
+	for name := range strings.SplitSeq(e.Field, ", ") {
+		j := slices.Index(s.fields, name)
+		if j < 0 {
+			return e
 		}
+		values = append(values, s.rows[i][j].Text())
 	}
-	return e
+	return record.Errorf(record.Conflict, e.Field, "%.200s exists already", strings.Join(values, ", ")).Because(e.Err)
 }
 
-// referring is the field of row i that a broken foreign key is about, as SQLite does not tell; "" unless there is just one.
-func referring(s *set, i int) string {
-	found := ""
+// referring is the field of row i that a broken foreign key is about, as SQLite does not tell; "" if that cannot be found out.
+func (t *tx) referring(s *set, i int) string {
+	var found []int
 	for j, name := range s.fields {
-		if f := s.table.Field(name); f == nil || !f.ForeignKey || s.rows[i][j].IsNull() {
-			continue
+		if f := s.table.Field(name); f != nil && f.ForeignKey && !s.rows[i][j].IsNull() {
+			found = append(found, j)
 		}
-		if found != "" {
-			return ""
-		}
-		found = name
 	}
-	return found
+	if len(found) == 1 {
+		return s.fields[found[0]]
+	}
+	for _, j := range found {
+		if missing, err := t.dangles(s.table, s.table.Field(s.fields[j]), s.rows[i][j]); err == nil && missing {
+			return s.fields[j]
+		}
+	}
+	return ""
 }
 
-// bind gives the statement the values of row i.
+// dangles reports whether a foreign key refers to no record.
+func (t *tx) dangles(table *catalog.Table, f *catalog.Field, v record.Value) (bool, error) {
+	p, err := t.conn.prepare(`SELECT "table", "to" FROM pragma_foreign_key_list(?) WHERE "from" = ? AND "to" IS NOT NULL`)
+	if err != nil {
+		return false, err
+	}
+	defer t.conn.release(p)
+	if err := errors.Join(p.BindText(1, bareTable(table.Schema, table.Stored)), p.BindText(2, f.Column)); err != nil {
+		return false, err
+	}
+	if !p.Step() {
+		return false, p.Reset()
+	}
+	sql := "SELECT 1 FROM " + store.Quote(p.ColumnText(0)) + " WHERE " + store.Quote(p.ColumnText(1)) + " = ?"
+	if err := p.Reset(); err != nil {
+		return false, err
+	}
+	q, err := t.conn.prepare(sql)
+	if err != nil {
+		return false, err
+	}
+	defer t.conn.release(q)
+	if v, err = store.Fit(f.Type, v); err == nil {
+		err = t.conn.bind(q, 1, f.Type, v)
+	}
+	if err != nil {
+		return false, err
+	}
+	there := q.Step()
+	return !there, q.Reset()
+}
+
 func (t *tx) bind(p *prepared, s *set, i int) error {
 	var key, row []record.Value
 	if s.keys != nil {
