@@ -40,17 +40,17 @@ sap.ui.define([
       contexts.forEach((c) => c.created().catch(() => {}))
       await model.submitBatch('bad')
       same(contexts.filter((c) => !c.isTransient()).length, 0, 'stored')
+      same(told.map((m) => m.message), [`${twice.ProductID} exists already`], 'messages')
       same(await found(model, path(one)), false, 'the first one is there')
-      same(told.length, 1, 'messages')
       await Promise.all(contexts.map((c) => c.delete()))
     },
     async 'deep create' () {
       const model = open({ autoExpandSelect: true })
-      const list = model.bindList('/SalesOrderSet', undefined, [], [new Filter('SalesOrderID', 'EQ', 'none')], { $select: 'SalesOrderID,CustomerID,Note,GrossAmount', $$updateGroupId: 'deep' })
+      const list = model.bindList('/SalesOrderSet', undefined, [], [new Filter('SalesOrderID', 'EQ', 'none')], { $count: true, $select: 'SalesOrderID,CustomerID,Note,GrossAmount', $$updateGroupId: 'deep' })
       await list.requestContexts(0, 1)
       const order = list.create({ CustomerID: '0100000000', CurrencyCode: 'EUR', Note: 'deep' }, true)
-      const items = model.bindList('ToLineItems', order, [], [], { $select: 'SalesOrderID,ItemPosition,Note' })
-      for (const n of [10, 20, 30]) {
+      const items = model.bindList('ToLineItems', order, [], [], { $count: true, $select: 'SalesOrderID,ItemPosition,Note' })
+      for (const n of [3, 2, 1]) { // what is created last is sent first
         const item = items.create({ ProductID: 'HT-1000', Note: 'item ' + n, Quantity: '2.000', DeliveryDate: '2027-01-31T00:00:00Z' }, true, true)
         item.created().catch(() => {}) // the context of an item ends with the creation of its order
       }
@@ -59,7 +59,7 @@ sap.ui.define([
       await Promise.race([order.created(), refused])
       const id = order.getProperty('SalesOrderID')
       const got = await read(model, `/SalesOrderSet('${id}')`, { $expand: { ToLineItems: { $orderby: 'ItemPosition' } } })
-      same(got.ToLineItems.map((i) => i.Note), ['item 10', 'item 20', 'item 30'], 'items')
+      same(got.ToLineItems.map((i) => i.Note), ['item 1', 'item 2', 'item 3'], 'items')
       if (!(got.GrossAmount > 0)) throw new Error('amount ' + got.GrossAmount)
       same(order.getProperty('GrossAmount'), got.GrossAmount, 'amount in the answer')
     },
