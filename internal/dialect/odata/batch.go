@@ -351,7 +351,8 @@ func (b *batch) endAnswer() {
 	}
 }
 
-// records are what the transaction log learns of the operations. They live longer than the body that their texts are views of.
+// records are what the transaction log learns of the operations; one without a Content-ID goes by its place, #2 or #2.1. They live
+// longer than the body that their texts are views of.
 func (b *batch) records(parts []dialect.Part) []dialect.ItemRecord {
 	list := make([]dialect.ItemRecord, len(parts))
 	size := 0
@@ -373,7 +374,7 @@ func (b *batch) records(parts []dialect.Part) []dialect.ItemRecord {
 		r := &list[i]
 		if k := len(r.ID); k > 0 {
 			r.ID, rest = rest[:k], rest[k:]
-		} else if r.ID = strconv.Itoa(n + 1); b.env.parts[n].changeset {
+		} else if r.ID = "#" + strconv.Itoa(n+1); b.env.parts[n].changeset {
 			r.ID += "." + strconv.Itoa(i-b.env.parts[n].first+1)
 		}
 		if r.URL != url {
