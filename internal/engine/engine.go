@@ -140,8 +140,9 @@ type unit struct {
 	m     *model
 	u     *record.Unit
 	rec   *telemetry.Recorder
-	now   time.Time // what is written
+	now   time.Time // what is written, in whole seconds
 	began time.Time
+	fine  time.Time // now with its fraction of a second
 	who   []*who
 	tasks []task
 	atoms []*atom
@@ -169,9 +170,10 @@ func (e *Engine) begin(ctx context.Context, snap *catalog.Snapshot, u *record.Un
 	n := len(u.Ops)
 	e.count.units.Add(1)
 	x := &unit{
-		e: e, snap: snap, m: e.models.of(snap), u: u, rec: telemetry.From(ctx), now: e.opt.Now().UTC().Truncate(time.Second),
+		e: e, snap: snap, m: e.models.of(snap), u: u, rec: telemetry.From(ctx), fine: e.opt.Now().UTC(),
 		began: time.Now(), out: make([]record.Outcome, n), stopped: -1, alone: n == 1,
 	}
+	x.now = x.fine.Truncate(time.Second)
 	defer x.rec.Enter(telemetry.BE)()
 	x.room.Store(e.opt.MaxResult)
 	if x.alone && len(u.Actors) == 1 {

@@ -91,7 +91,7 @@ func (w *writer) rules(ctx context.Context, list []*pending) error {
 			}
 		}
 		began := time.Now()
-		if err := p.info.program.Run(ctx, rule.Env{Now: w.x.now, Data: w}, rows); err != nil {
+		if err := p.info.program.Run(ctx, rule.Env{Now: w.x.fine, Data: w}, rows); err != nil {
 			return err
 		}
 		if rec := w.x.rec; rec != nil {

@@ -17,8 +17,8 @@ import (
 )
 
 // expression is one compiled expression of a rule, in the syntax of expr-lang: the names of fields are their new values
-// (nil when empty), previous.f the stored ones, changed("f"), now(), user.sys_id, user.name, user.roles and
-// lookup("matrix", …). Comparison by order with nil is false, arithmetic with nil is nil.
+// (nil when empty), previous.f the stored ones, changed("f"), now() in whole seconds, instant() which is now()
+// with milliseconds and so tells versions of a record apart, user.sys_id, user.name, user.roles and lookup("matrix", …). Comparison by order with nil is false, arithmetic with nil is nil.
 type expression struct {
 	text     string
 	program  *vm.Program
@@ -26,7 +26,7 @@ type expression struct {
 	previous []*catalog.Field
 	changed  []*catalog.Field
 	ordered  []*catalog.Field // direct operands of order comparisons and arithmetic
-	now      bool
+	now      bool             // reads the time, in one of its forms
 	user     bool
 	constant bool // reads nothing of the record and its actor
 }
@@ -34,6 +34,7 @@ type expression struct {
 // The names under which values that are no fields stand in the environment. No identifier can contain "@".
 const (
 	envNow     = "@now"
+	envInstant = "@instant"
 	envChanged = "@changed."
 	envUser    = "user"
 	envPrev    = "previous"
@@ -77,7 +78,7 @@ type collector struct {
 	err   error
 }
 
-var functions = map[string]bool{"now": true, "changed": true, "lookup": true}
+var functions = map[string]bool{"now": true, "instant": true, "changed": true, "lookup": true}
 
 func (c *collector) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
@@ -105,7 +106,7 @@ func (c *collector) Visit(node *ast.Node) {
 			return
 		}
 		switch callee.Value {
-		case "now":
+		case "now", "instant":
 			c.e.now = true
 		case "changed":
 			name, ok := stringArg(n)
@@ -173,7 +174,7 @@ func firstString(n *ast.CallNode) (string, bool) {
 	return s.Value, true
 }
 
-// rewriter turns now() and changed("f") into plain names of the environment, and operators into forms that take nil.
+// rewriter turns now(), instant() and changed("f") into plain names of the environment, and operators into forms that take nil.
 type rewriter struct{}
 
 var operators = map[string]string{
@@ -190,6 +191,8 @@ func (rewriter) Visit(node *ast.Node) {
 		switch callee.Value {
 		case "now":
 			ast.Patch(node, &ast.IdentifierNode{Value: envNow})
+		case "instant":
+			ast.Patch(node, &ast.IdentifierNode{Value: envInstant})
 		case "changed":
 			name, _ := stringArg(n)
 			ast.Patch(node, &ast.IdentifierNode{Value: envChanged + name})

@@ -46,6 +46,7 @@ tables:
       - {name: resolved, type: datetime}
       - {name: notes, type: string}
       - {name: cost, type: decimal}
+      - {name: version, type: datetime, compute: 'instant()'}
     matrices:
       priority: [[1, 1, 1], [1, 2, 2], [2, 1, 2], [3, 3, 5]]
     rules:
@@ -190,6 +191,21 @@ func (f *fixture) run(rows ...*Row) {
 }
 
 func (f *fixture) get(r *Row, name string) string { return r.New[f.table.Field(name).Index].Text() }
+
+func TestNow_IsInWholeSecondsAndInstantInMilliseconds(t *testing.T) {
+	f := newFixture(t)
+	r := f.row(Insert, nil, map[string]string{"caller": "u2"})
+	env := Env{Now: clock.Add(123456789 * time.Nanosecond), Data: f.data}
+	if err := f.p.Run(context.Background(), env, []*Row{r}); err != nil || r.Err != nil {
+		t.Fatal(err, r.Err)
+	}
+	if got := f.get(r, "opened"); got != "2026-11-30 17:02:10" {
+		t.Errorf("now() is %s", got)
+	}
+	if got := f.get(r, "version"); got != "2026-11-30 17:02:10.123" {
+		t.Errorf("instant() is %s", got)
+	}
+}
 
 func TestInsert_DefaultsComputeLookupChoose(t *testing.T) {
 	f := newFixture(t)

@@ -101,7 +101,7 @@ func (r *run) evaluate(e *expression, row *Row) (any, error) {
 		r.values[envChanged+f.Name] = changed(row, f)
 	}
 	if e.now {
-		r.values[envNow] = r.env.Now
+		r.values[envNow], r.values[envInstant] = r.env.Now.Truncate(time.Second), r.env.Now.Truncate(time.Millisecond)
 	}
 	if e.user {
 		if r.user == nil || !sameActor(r.actor, row.Actor) {

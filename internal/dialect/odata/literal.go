@@ -154,11 +154,11 @@ func readBare(s string) (literal, bool) {
 	return literal{}, false
 }
 
-// readNumber reads a number; in V2 with the suffix of its type.
+// readNumber reads a number, maybe with the suffix of its type: V2's, which SAP Cloud SDK writes in V4 too.
 func readNumber(ver version, s string) (literal, error) {
 	text, kind := s, edm.ComplexKind
 	switch last := s[len(s)-1]; {
-	case ver != v2 || len(s) < 2:
+	case len(s) < 2:
 	case last == 'L' || last == 'l':
 		kind = edm.Int64
 	case last == 'M' || last == 'm':
