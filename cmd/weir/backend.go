@@ -76,6 +76,9 @@ type backend struct {
 
 // newBackend opens the database, applies the project and opens the listeners; Serve takes calls.
 func newBackend(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logger) (b *backend, err error) {
+	if err := c.Remote.CheckBackend(); err != nil {
+		return nil, usageError{err}
+	}
 	g, err := gate.New(c.Gate) // of which a backend has the permits only: hubs admit
 	if err != nil {
 		return nil, usageError{err}

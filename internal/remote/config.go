@@ -196,6 +196,27 @@ func (c *Config) proven(key string, encrypted, mutual bool, addresses ...string)
 	return nil
 }
 
+// CheckBackend returns what is wrong with the settings for a backend, before it opens anything.
+func (c *Config) CheckBackend() error {
+	_, _, err := c.backend()
+	return err
+}
+
+// backend is the key and the TLS of a backend, which lets nobody in who proves nothing.
+func (c *Config) backend() (key string, encrypt *tls.Config, err error) {
+	if err := c.Validate(); err != nil {
+		return "", nil, err
+	}
+	if key, err = c.key(); err != nil {
+		return "", nil, err
+	}
+	if encrypt, err = c.server(); err != nil {
+		return "", nil, err
+	}
+	mutual := encrypt != nil && encrypt.ClientAuth == tls.RequireAndVerifyClientCert
+	return key, encrypt, c.proven(key, encrypt != nil, mutual, c.Listen)
+}
+
 // server is the TLS of a backend, nil for none.
 func (c *Config) server() (*tls.Config, error) {
 	if c.TLS.Cert == "" {

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -91,19 +90,8 @@ func New(o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if err := o.Config.Validate(); err != nil {
-		return nil, err
-	}
-	key, err := o.Config.key()
+	key, encrypt, err := o.Config.backend()
 	if err != nil {
-		return nil, err
-	}
-	encrypt, err := o.Config.server()
-	if err != nil {
-		return nil, err
-	}
-	mutual := encrypt != nil && encrypt.ClientAuth == tls.RequireAndVerifyClientCert
-	if err := o.Config.proven(key, encrypt != nil, mutual, o.Config.Listen); err != nil {
 		return nil, err
 	}
 	options := []grpc.ServerOption{
