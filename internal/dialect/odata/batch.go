@@ -240,10 +240,12 @@ func (b *batch) begin(c *dialect.Call) (*request, error) {
 	return q, q.readQuery()
 }
 
-// beginAnswer chooses the form of the answer: as Accept says, else that of the request.
+// beginAnswer chooses the form of the answer: that of the request, or the other if Accept names it first. A multipart request is answered in
+// JSON only if its client says that it speaks 4.01, which JSON batches belong to: @odata/client accepts JSON of every answer and reads
+// multipart. No boundary begins with another one, because many clients cut the answer at "--" and the boundary, wherever that stands.
 func (b *batch) beginAnswer() {
 	asJSON := b.env.json
-	if b.svc.ver == v4 {
+	if b.svc.ver == v4 && (asJSON || strings.HasPrefix(b.call.Header.Get("OData-MaxVersion"), "4.01")) {
 		accept := strings.ToLower(b.call.Header.Get("Accept"))
 		json, multi := strings.Index(accept, "application/json"), strings.Index(accept, "multipart/mixed")
 		if json >= 0 || multi >= 0 {
@@ -264,7 +266,7 @@ func (b *batch) beginAnswer() {
 		return
 	}
 	boundary := b.d.opt.Batch.Boundary()
-	b.multipart = &multipartWriter{dst: a.Body, outer: boundary, inner: boundary + "-1"}
+	b.multipart = &multipartWriter{dst: a.Body, outer: boundary, inner: "c" + boundary}
 	a.Header.Set("Content-Type", b.multipart.contentType())
 }
 
