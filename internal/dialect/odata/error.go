@@ -433,15 +433,24 @@ func propertyOf(typ *edm.Type, field string) *edm.Property {
 // message is what a successful answer has to say.
 type message struct {
 	code, text, severity, target string // severity is success, info, warning or error
-	details                      []message
 }
 
-// header is the value of a sap-message header (protocol notes, section 4): JSON in ASCII, which is all that a header can hold.
+// header is the value of a sap-message header (protocol notes, section 4).
 func (m *message) header() string {
-	b := m.append(nil)
-	out := make([]byte, 0, len(b)+16)
-	for _, r := range string(b) {
+	b := wire.AppendQuote([]byte(`{"code":`), m.code)
+	b = wire.AppendQuote(append(b, `,"message":`...), m.text)
+	b = wire.AppendQuote(append(b, `,"severity":`...), m.severity)
+	b = wire.AppendQuote(append(b, `,"target":`...), m.target)
+	return headerJSON(string(append(b, `,"details":[]}`...)))
+}
+
+// headerJSON is a JSON text in ASCII without line ends, which is all that a header can hold.
+func headerJSON(s string) string {
+	out := make([]byte, 0, len(s)+16)
+	for _, r := range s {
 		switch {
+		case r == '\n' || r == '\r' || r == '\t':
+			out = append(out, ' ') // between values; within texts they are escaped
 		case r < 0x80:
 			out = append(out, byte(r))
 		case r > 0xFFFF:
@@ -457,19 +466,4 @@ func (m *message) header() string {
 func appendEscape(dst []byte, r rune) []byte {
 	const hex = "0123456789abcdef"
 	return append(dst, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
-}
-
-func (m *message) append(dst []byte) []byte {
-	dst = wire.AppendQuote(append(dst, `{"code":`...), m.code)
-	dst = wire.AppendQuote(append(dst, `,"message":`...), m.text)
-	dst = wire.AppendQuote(append(dst, `,"severity":`...), m.severity)
-	dst = wire.AppendQuote(append(dst, `,"target":`...), m.target)
-	dst = append(dst, `,"details":[`...)
-	for i := range m.details {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = m.details[i].append(dst)
-	}
-	return append(dst, "]}"...)
 }

@@ -167,7 +167,7 @@ endpoints:
   - {name: sum, path: /api/x/sum, method: GET, script: 'response.setBody(request.body.data.A + request.body.data.B);'}
   - {name: numbers, path: /api/x/numbers, method: GET, script: 'var list = []; for (var i = 1; i <= request.body.data.Most; i++) { list.push(i / 2); } response.setBody(list);'}
   - {name: partners, path: /api/x/partners, method: GET, script: 'response.setBody(request.body.data.IDs ? request.body.data.IDs.split(",").map(function (id) { return {ID: id}; }) : []);'}
-  - {name: nothing, path: /api/x/nothing, method: POST, script: 'response.setStatus(200);'}
+  - {name: nothing, path: /api/x/nothing, method: POST, script: 'response.setHeader("sap-message", "Größe geändert");'}
   - name: fails
     path: /api/x/fails
     method: POST
