@@ -122,11 +122,10 @@ func faultOf(ver version, err error) *fault {
 		f.status = 501
 	case kind == record.Invalid && errors.Is(err, dialect.ErrBody):
 		f.message = malformedText + ": " + e.Msg
-	case kind == record.Dependency, kind == record.Unsupported, kind == record.NotAcceptable:
-		f.target = "" // the field is the number of an op, or a header
-	}
-	if ver == v2 && strings.HasPrefix(f.target, "$") {
-		f.message, f.target = f.target+": "+f.message, "" // targets of V2 are data
+	case kind == record.Dependency:
+		f.target = "" // the field is the number of an op
+	case (kind == record.Unsupported || kind == record.NotAcceptable) && !strings.HasPrefix(f.target, "$"):
+		f.target = "" // the field is a header
 	}
 	var s *statusError
 	if errors.As(err, &s) {

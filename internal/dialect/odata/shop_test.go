@@ -157,7 +157,7 @@ services:
       - {name: Sum, endpoint: sum, returns: Edm.Int32, parameters: [{name: A, type: Edm.Int32}, {name: B, type: Edm.Int32}]}
       - {name: Numbers, endpoint: numbers, returns: Collection(Edm.Decimal), parameters: [{name: Most, type: Edm.Byte}]}
       - {name: Partners, endpoint: partners, returns: Collection(Partner), parameters: [{name: IDs, type: Edm.String}]}
-      - {name: Nothing, method: POST, endpoint: nothing}
+      - {name: Pass, method: POST, endpoint: nothing}
       - {name: Fails, method: POST, endpoint: fails, returns: Edm.String, parameters: [{name: Status, type: Edm.Int32}]}
       - {name: Place, endpoint: place, returns: Address}
       - {name: Places, endpoint: places, returns: Collection(Address)}

@@ -167,7 +167,7 @@ func TestCreate_AllocatesLittle(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if n > 18 {
+	if n > 9 {
 		t.Errorf("%v allocations to decode a create", n)
 	}
 }
