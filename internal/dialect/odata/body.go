@@ -112,17 +112,16 @@ type slab[T any] struct {
 	piece []T
 	used  int
 	first []T // the first piece, to begin with again
+	least int // elements of the first piece
 }
 
-const (
-	slabBegin = 16
-	slabMost  = 2048
-)
+// slabMost is how many elements a piece has at most, if nobody needs more at once.
+const slabMost = 2048
 
 // take is n zero elements.
 func (s *slab[T]) take(n int) []T {
 	if len(s.piece)-s.used < n {
-		s.piece = make([]T, max(n, min(max(2*len(s.piece), slabBegin), slabMost)))
+		s.piece = make([]T, max(n, min(max(2*len(s.piece), s.least), slabMost)))
 		s.used = 0
 		if s.first == nil {
 			s.first = s.piece
@@ -150,7 +149,11 @@ func (s *slab[T]) reset() {
 	s.piece, s.used = s.first, 0
 }
 
-var readers = sync.Pool{New: func() any { return new(bodyReader) }}
+var readers = sync.Pool{New: func() any {
+	r := new(bodyReader)
+	r.entities.least, r.props.least, r.navs.least, r.lists.least = 16, 64, 16, 16
+	return r
+}}
 
 // reader begins to read a body. Whoever has no more need of the entities gives it back by release.
 func (q *request) reader(u use) *bodyReader {

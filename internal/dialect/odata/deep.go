@@ -48,7 +48,7 @@ func (q *request) create(t *target) (*dialect.Exchange, error) {
 	if t.filter != nil {
 		return nil, notAllowed(q.method, "a filtered set", "GET", "HEAD")
 	}
-	w := &writing{request: q, echo: q.echo(), root: &planned{set: set}}
+	w := q.writing(set)
 	var given []foreign
 	if len(t.path) > 0 {
 		var err error

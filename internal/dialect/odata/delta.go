@@ -28,7 +28,7 @@ func (q *request) delta(t *target) (*dialect.Exchange, error) {
 	if !set.Creatable && !set.Updatable && !set.Deletable || set.Type.Table == nil {
 		return nil, notAllowed(q.method, "the set "+set.Name, setMethods(q.ver, set)...)
 	}
-	w := &writing{request: q, echo: q.echo(), root: &planned{set: set}}
+	w := q.writing(set)
 	var given []foreign
 	var err error
 	if len(t.path) > 0 {
@@ -300,7 +300,7 @@ func (q *request) each(t *target) (*dialect.Exchange, error) {
 	case q.group != 0:
 		return nil, unsupported("", "$each cannot be part of an atomicity group")
 	}
-	w := &writing{request: q, echo: q.echo(), root: &planned{set: set}}
+	w := q.writing(set)
 	where := []*record.Expr{t.filter}
 	if len(t.path) > 0 {
 		last := len(t.path) - 1
@@ -351,7 +351,7 @@ func (q *request) each(t *target) (*dialect.Exchange, error) {
 		}
 		again := *q
 		again.first, again.group = 0, 0
-		w := &writing{request: &again, echo: w.echo, root: &planned{set: set}}
+		w := again.writing(set)
 		rows := out[find].Rows
 		for i := range rows.Len() {
 			op := record.Op{Verb: record.Delete, Table: typ.Table.Name, Key: slices.Clone(rows.At(i))}

@@ -122,11 +122,10 @@ func faultOf(ver version, err error) *fault {
 		f.status = 501
 	case kind == record.Invalid && errors.Is(err, dialect.ErrBody):
 		f.message = malformedText + ": " + e.Msg
-	case kind == record.Dependency, kind == record.Unsupported, kind == record.NotAcceptable:
-		f.target = "" // the field is the number of an op, or a header
-	}
-	if ver == v2 && strings.HasPrefix(f.target, "$") {
-		f.message, f.target = f.target+": "+f.message, "" // targets of V2 are data
+	case kind == record.Dependency:
+		f.target = "" // the field is the number of an op
+	case (kind == record.Unsupported || kind == record.NotAcceptable) && !strings.HasPrefix(f.target, "$"):
+		f.target = "" // the field is a header
 	}
 	var s *statusError
 	if errors.As(err, &s) {
@@ -433,15 +432,24 @@ func propertyOf(typ *edm.Type, field string) *edm.Property {
 // message is what a successful answer has to say.
 type message struct {
 	code, text, severity, target string // severity is success, info, warning or error
-	details                      []message
 }
 
-// header is the value of a sap-message header (protocol notes, section 4): JSON in ASCII, which is all that a header can hold.
+// header is the value of a sap-message header (protocol notes, section 4).
 func (m *message) header() string {
-	b := m.append(nil)
-	out := make([]byte, 0, len(b)+16)
-	for _, r := range string(b) {
+	b := wire.AppendQuote([]byte(`{"code":`), m.code)
+	b = wire.AppendQuote(append(b, `,"message":`...), m.text)
+	b = wire.AppendQuote(append(b, `,"severity":`...), m.severity)
+	b = wire.AppendQuote(append(b, `,"target":`...), m.target)
+	return headerJSON(string(append(b, `,"details":[]}`...)))
+}
+
+// headerJSON is a JSON text in ASCII without line ends, which is all that a header can hold.
+func headerJSON(s string) string {
+	out := make([]byte, 0, len(s)+16)
+	for _, r := range s {
 		switch {
+		case r == '\n' || r == '\r' || r == '\t':
+			out = append(out, ' ') // between values; within texts they are escaped
 		case r < 0x80:
 			out = append(out, byte(r))
 		case r > 0xFFFF:
@@ -457,19 +465,4 @@ func (m *message) header() string {
 func appendEscape(dst []byte, r rune) []byte {
 	const hex = "0123456789abcdef"
 	return append(dst, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
-}
-
-func (m *message) append(dst []byte) []byte {
-	dst = wire.AppendQuote(append(dst, `{"code":`...), m.code)
-	dst = wire.AppendQuote(append(dst, `,"message":`...), m.text)
-	dst = wire.AppendQuote(append(dst, `,"severity":`...), m.severity)
-	dst = wire.AppendQuote(append(dst, `,"target":`...), m.target)
-	dst = append(dst, `,"details":[`...)
-	for i := range m.details {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = m.details[i].append(dst)
-	}
-	return append(dst, "]}"...)
 }

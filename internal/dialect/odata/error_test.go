@@ -156,7 +156,7 @@ func TestFault_TargetsAreNamesThatClientsKnow(t *testing.T) {
 }
 
 func TestMessage_HeaderIsASCII(t *testing.T) {
-	m := message{code: "EPM/001", text: "Größe 😀 geändert", severity: "success", target: "/ProductSet('1')", details: []message{{text: "x", severity: "info"}}}
+	m := message{code: "EPM/001", text: "Größe 😀 geändert", severity: "success", target: "/ProductSet('1')"}
 	got := m.header()
 	for _, c := range []byte(got) {
 		if c < 0x20 || c > 0x7e {

@@ -185,13 +185,18 @@ func (c *called) next(out []record.Outcome) (*dialect.Exchange, error) {
 	return nil, err
 }
 
-// says passes on the message that the script wants to be shown (protocol notes, section 4).
+// says passes on the message that the script wants to be shown: the JSON of the header, or a plain text.
 func (c *called) says(a *wire.Answer) {
-	for _, h := range c.script {
-		if strings.EqualFold(h.Name, "sap-message") || strings.EqualFold(h.Name, "sap-messages") {
-			a.Header.Add(h.Name, h.Value)
-		}
+	text := c.script.Get("sap-message")
+	switch {
+	case text == "":
+		return
+	case strings.HasPrefix(text, "{"):
+		text = headerJSON(text)
+	default:
+		text = (&message{text: text, severity: "success"}).header()
 	}
+	a.Header.Add("sap-message", text)
 }
 
 // scriptReader reads what a script gave back.

@@ -137,7 +137,7 @@ func (q *request) changeLink(t *target) (*dialect.Exchange, error) {
 		return nil, notAllowed(q.method, "an address without navigation", "GET", "HEAD")
 	}
 	last := t.path[len(t.path)-1]
-	w := &writing{request: q}
+	w := q.writing(t.end())
 	at, err := w.find(q.rest, t, len(t.path)-1)
 	if err != nil {
 		return nil, err

@@ -157,7 +157,7 @@ services:
       - {name: Sum, endpoint: sum, returns: Edm.Int32, parameters: [{name: A, type: Edm.Int32}, {name: B, type: Edm.Int32}]}
       - {name: Numbers, endpoint: numbers, returns: Collection(Edm.Decimal), parameters: [{name: Most, type: Edm.Byte}]}
       - {name: Partners, endpoint: partners, returns: Collection(Partner), parameters: [{name: IDs, type: Edm.String}]}
-      - {name: Nothing, method: POST, endpoint: nothing}
+      - {name: Pass, method: POST, endpoint: nothing}
       - {name: Fails, method: POST, endpoint: fails, returns: Edm.String, parameters: [{name: Status, type: Edm.Int32}]}
       - {name: Place, endpoint: place, returns: Address}
       - {name: Places, endpoint: places, returns: Collection(Address)}
@@ -167,7 +167,7 @@ endpoints:
   - {name: sum, path: /api/x/sum, method: GET, script: 'response.setBody(request.body.data.A + request.body.data.B);'}
   - {name: numbers, path: /api/x/numbers, method: GET, script: 'var list = []; for (var i = 1; i <= request.body.data.Most; i++) { list.push(i / 2); } response.setBody(list);'}
   - {name: partners, path: /api/x/partners, method: GET, script: 'response.setBody(request.body.data.IDs ? request.body.data.IDs.split(",").map(function (id) { return {ID: id}; }) : []);'}
-  - {name: nothing, path: /api/x/nothing, method: POST, script: 'response.setStatus(200);'}
+  - {name: nothing, path: /api/x/nothing, method: POST, script: 'response.setHeader("sap-message", "Größe geändert");'}
   - name: fails
     path: /api/x/fails
     method: POST

@@ -143,6 +143,22 @@ type writing struct {
 	echo   echo
 	upsert bool
 	links  map[string]*linked // entities that the body links to, by navigation property and address
+
+	// What a call of one op needs, in one piece: a batch has thousands of them.
+	one struct {
+		op   [1]record.Op
+		of   [1]source
+		root planned
+		at   [1]int
+	}
+}
+
+// writing begins the writing of a call to a set.
+func (q *request) writing(set *edm.Set) *writing {
+	w := &writing{request: q, echo: q.echo()}
+	w.ops, w.of, w.root = w.one.op[:0], w.one.of[:0], &w.one.root
+	w.root.set, w.root.ops = set, w.one.at[:0]
+	return w
 }
 
 // source is what an op stands for.
@@ -318,7 +334,7 @@ func (w *writing) changed(t *target, steps int) (aim, condition, error) {
 func (q *request) update(t *target) (*dialect.Exchange, error) {
 	set := t.end()
 	typ := set.Type
-	w := &writing{request: q, echo: q.echo()}
+	w := q.writing(set)
 	if q.ver == v4 && q.call.Header.Get("If-Match") == "" && set.Creatable && choosesKey(typ) && len(t.path) == 0 {
 		return w.put(t)
 	}
@@ -338,7 +354,6 @@ func (q *request) update(t *target) (*dialect.Exchange, error) {
 		r.release()
 		return nil, err
 	}
-	w.root = &planned{set: set}
 	op := record.Op{Verb: record.Update, Table: typ.Table.Name, Key: at.key, If: at.ifs, Set: w.assigns(e, updating, foreign)}
 	if q.method == "PUT" {
 		op.Set = resets(op.Set, typ.Properties)
@@ -364,7 +379,7 @@ func (w *writing) put(t *target) (*dialect.Exchange, error) {
 		r.release()
 		return nil, err
 	}
-	w.root, w.upsert = &planned{set: set}, true
+	w.upsert = true
 	w.makes(set, at.key, at.known)
 	op := w.upserts(e, &at, foreign)
 	if w.method == "PUT" {
@@ -483,7 +498,7 @@ func (q *request) remove(t *target) (*dialect.Exchange, error) {
 	if !set.Deletable {
 		return nil, notAllowed(q.method, "an entity of "+set.Name, entityMethods(q.ver, set)...)
 	}
-	w := &writing{request: q}
+	w := q.writing(set)
 	at, _, err := w.changed(t, len(t.path))
 	if err != nil {
 		return nil, err
@@ -565,7 +580,7 @@ func (q *request) updateProperty(t *target) (*dialect.Exchange, error) {
 	if !set.Updatable {
 		return nil, notAllowed(q.method, "an entity of "+set.Name, entityMethods(q.ver, set)...)
 	}
-	w := &writing{request: q, echo: q.echo()}
+	w := q.writing(set)
 	at, _, err := w.changed(t, len(t.path))
 	if err != nil {
 		return nil, err
@@ -585,8 +600,8 @@ func (q *request) updateProperty(t *target) (*dialect.Exchange, error) {
 	if q.method == "PUT" {
 		op.Set = resets(op.Set, p.Parts)
 	}
-	n := &planned{set: set, ops: []int{w.add(source{set: set}, op)}}
-	w.root = n
+	n := w.root
+	n.ops = append(n.ops, w.add(source{set: set}, op))
 	if q.ver == v2 || w.echo.applied == "" || t.value || q.method == "DELETE" {
 		w.echo.minimal = true // 204, unless a client of V4 asks for more
 		if w.echo.applied != "return=minimal" {
