@@ -19,8 +19,8 @@ help:           ## this list
 build:          ## bin/weir
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/weir ./cmd/weir
 
-test: lint      ## everything: lint, all tests on SQLite and PostgreSQL, fuzz seeds, hub and backend, the race detector
-	scripts/with-postgres sh -ec '$(GO) test $(TESTFLAGS) ./...; WEIR_TEST_SPLIT=1 $(GO) test $(TESTFLAGS) ./internal/e2e $(if $(RACE_PACKAGES),; $(GO) test $(TESTFLAGS) -race $(RACE_PACKAGES))'
+test: lint      ## everything: lint, all tests on SQLite and PostgreSQL, real clients, fuzz seeds, hub and backend, the race detector
+	scripts/with-clients scripts/with-postgres sh -ec '$(GO) test $(TESTFLAGS) ./...; WEIR_TEST_SPLIT=1 $(GO) test $(TESTFLAGS) ./internal/e2e $(if $(RACE_PACKAGES),; $(GO) test $(TESTFLAGS) -race $(RACE_PACKAGES))'
 
 lint:           ## gofumpt, go vet, staticcheck
 	@files=$$($(GO) tool gofumpt -l .) && if [ -n "$$files" ]; then printf 'not formatted (make fmt):\n%s\n' "$$files" >&2; exit 1; fi
