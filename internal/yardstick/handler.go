@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -59,7 +60,51 @@ func handler(d database, o options) http.Handler {
 		*b = append(*b, `]}`...)
 		send(rw, *b, err)
 	})
+	if o.child == "" {
+		return mux
+	}
+	key := slices.Index(o.columns, o.key)
+	cw := newWriter(options{columns: o.childColumns[1:]})
+	mux.HandleFunc("GET /expand", func(rw http.ResponseWriter, r *http.Request) {
+		n, err := strconv.Atoi(r.URL.Query().Get("n"))
+		if err != nil || n < 1 {
+			http.Error(rw, "n must be a number of rows", http.StatusBadRequest)
+			return
+		}
+		b := buffers.Get().(*[]byte)
+		defer buffers.Put(b)
+		*b, err = expand(r.Context(), d, (*b)[:0], n, key, w, cw)
+		send(rw, *b, err)
+	})
 	return mux
+}
+
+// expand writes n rows with their children: two statements, merged by key.
+func expand(ctx context.Context, d database, b []byte, n, key int, w, cw writer) ([]byte, error) {
+	of := make(map[string][]byte, n) // the children's text by key
+	err := d.children(ctx, n, func(values [][]byte) {
+		text := of[string(values[0])]
+		if len(text) > 0 {
+			text = append(text, ',')
+		}
+		of[string(values[0])] = cw.append(text, values[1:])
+	})
+	if err != nil {
+		return b, err
+	}
+	b = append(b, `{"value":[`...)
+	first := true
+	err = d.list(ctx, n, func(values [][]byte) {
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = w.append(b, values)
+		b = append(b[:len(b)-1], `,"children":[`...)
+		b = append(b, of[string(values[key])]...)
+		b = append(b, "]}"...)
+	})
+	return append(b, "]}"...), err
 }
 
 var buffers = sync.Pool{New: func() any { return new([]byte) }}

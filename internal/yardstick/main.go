@@ -5,6 +5,7 @@
 //	yardstick -db … -table incident savepoints                          # 1,000 failing inserts, each in its savepoint
 //	yardstick -db postgres://… -table incident pgbench                  # single inserts of the same row by pgbench, 50 at once
 //	yardstick -db … -table incident -key sys_id serve                   # GET /one/{key} and /list until interrupted
+//	yardstick -db … -table sales_order -key id -child item -fk order_id serve  # GET /expand too: each row with its children
 //
 // The table is read from a database that weir made: its columns, types, keys and indexes are copied as they are into a
 // scratch place (a file, a schema), and the rows are copies of its first row (with -where: the first that matches) with
@@ -40,6 +41,8 @@ type database interface {
 	list(ctx context.Context, n int, row func(values [][]byte)) error
 	// count is how many rows list would show without a limit.
 	count(ctx context.Context) (int64, error)
+	// children calls row for the rows of the child table that belong to the first n rows of list, in the order of those.
+	children(ctx context.Context, n int, row func(values [][]byte)) error
 	close() error
 }
 
@@ -51,6 +54,8 @@ type options struct {
 	flags, seconds []string // for serve: columns shown as true and false, and times shown without fractions
 	whereColumn    string   // "" is all rows
 	whereValue     string
+	child, fk      string   // table whose rows belong to those of table by their column fk; "" for none
+	childColumns   []string // its columns; the first is fk
 }
 
 func main() {
@@ -90,6 +95,9 @@ func run(ctx context.Context, args []string, out, help io.Writer) (err error) {
 	})
 	flags := f.String("flags", "", "serve: columns to show as true and false")
 	whole := f.String("seconds", "", "serve: columns of times to show without fractions of a second")
+	f.StringVar(&o.child, "child", "", "serve: table whose rows /expand puts into those of the other")
+	f.StringVar(&o.fk, "fk", "", "serve: its column that holds their key")
+	childColumns := f.String("child-columns", "", "serve: its columns to show, separated by commas; needed with -child")
 	clients := f.Int("clients", 50, "pgbench: clients")
 	duration := f.Duration("for", 5*time.Second, "pgbench: how long, in whole seconds")
 	rows := f.Int("rows", 1000, "insert, savepoints: rows a run")
@@ -100,6 +108,9 @@ func run(ctx context.Context, args []string, out, help io.Writer) (err error) {
 	}
 	if *columns != "" {
 		o.columns = strings.Split(*columns, ",")
+	}
+	if o.child != "" {
+		o.childColumns = append([]string{o.fk}, strings.Split(*childColumns, ",")...)
 	}
 	o.flags, o.seconds = strings.Split(*flags, ","), strings.Split(*whole, ",")
 	if *rows < 1 || *runs < 1 {

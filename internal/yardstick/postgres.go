@@ -26,6 +26,7 @@ type postgresDB struct {
 	copied         string // the copy's name
 	getOne, getAll string
 	countAll       string
+	getChildren    string
 }
 
 func openPostgres(ctx context.Context, o *options, serving bool) (_ *postgresDB, err error) {
@@ -57,6 +58,9 @@ func openPostgres(ctx context.Context, o *options, serving bool) (_ *postgresDB,
 		query := "SELECT " + strings.Join(quoted, ", ") + " FROM " + source
 		d.getOne = query + " WHERE " + quotePG(o.key) + " = $1"
 		d.getAll = query + o.wherePG() + " ORDER BY " + quotePG(o.key) + " LIMIT $1"
+		if o.child != "" {
+			d.getChildren = o.childQuery(quotePG, "$1")
+		}
 		d.countAll = "SELECT count(*) FROM " + source + o.wherePG()
 		return d, nil
 	}
@@ -184,6 +188,10 @@ func (d *postgresDB) one(ctx context.Context, key string, row func([][]byte)) er
 
 func (d *postgresDB) list(ctx context.Context, n int, row func([][]byte)) error {
 	return d.read(ctx, row, d.getAll, n)
+}
+
+func (d *postgresDB) children(ctx context.Context, n int, row func([][]byte)) error {
+	return d.read(ctx, row, d.getChildren, n)
 }
 
 func (d *postgresDB) count(ctx context.Context) (n int64, err error) {

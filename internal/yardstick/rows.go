@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // column is one column of the copied table with the value of its first row.
@@ -36,6 +37,16 @@ func names(columns []column, quote func(string) string) []string {
 		list = append(list, quote(c.name))
 	}
 	return list
+}
+
+// childQuery selects the child rows of the first rows of the table, as many as the parameter says, in the order of those.
+func (o *options) childQuery(quote func(string) string, param string) string {
+	var columns []string
+	for _, c := range o.childColumns {
+		columns = append(columns, quote(c))
+	}
+	return "SELECT " + strings.Join(columns, ", ") + " FROM " + quote(o.child) + " WHERE " + quote(o.fk) + " IN (SELECT " + quote(o.key) +
+		" FROM " + quote(o.table) + " ORDER BY " + quote(o.key) + " LIMIT " + param + ") ORDER BY " + quote(o.fk)
 }
 
 // show settles which columns serve shows and refuses those that the table lacks.

@@ -31,6 +31,7 @@ type sqliteReader struct {
 	conn      *sqlite3.Conn
 	one, list *sqlite3.Stmt
 	count     *sqlite3.Stmt
+	children  *sqlite3.Stmt // nil without a child table
 	values    [][]byte
 }
 
@@ -65,7 +66,8 @@ func openSQLite(_ context.Context, o *options, path string, serving bool) (_ *sq
 	if d.conn, err = sqlite3.Open(filepath.Join(d.scratch, "copy.db")); err != nil {
 		return nil, err
 	}
-	if err := d.conn.Exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;" + strings.Join(ddl, ";") + ";"); err != nil {
+	// What the table refers to is not copied, so references are not checked.
+	if err := d.conn.Exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=OFF;" + strings.Join(ddl, ";") + ";"); err != nil {
 		return nil, fmt.Errorf("copy table %s: %w", o.table, err)
 	}
 	d.put, _, err = d.conn.Prepare("INSERT INTO " + sqlite3.QuoteIdentifier(o.table) + " (" +
@@ -218,7 +220,7 @@ func (d *sqliteDB) openReaders(o *options, path string) error {
 		if err != nil {
 			return err
 		}
-		r := &sqliteReader{conn: conn, values: make([][]byte, len(o.columns))}
+		r := &sqliteReader{conn: conn, values: make([][]byte, max(len(o.columns), len(o.childColumns)))}
 		d.readers <- r
 		if r.one, _, err = conn.Prepare(query + " WHERE " + key + " = ?"); err != nil {
 			return err
@@ -229,8 +231,23 @@ func (d *sqliteDB) openReaders(o *options, path string) error {
 		if r.count, _, err = conn.Prepare("SELECT count(*) FROM " + sqlite3.QuoteIdentifier(o.table) + o.whereSQLite()); err != nil {
 			return err
 		}
+		if o.child == "" {
+			continue
+		}
+		if r.children, _, err = conn.Prepare(o.childQuery(sqlite3.QuoteIdentifier, "?")); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+func (d *sqliteDB) children(_ context.Context, n int, row func([][]byte)) error {
+	r := <-d.readers
+	defer func() { d.readers <- r }()
+	if err := r.children.BindInt(1, n); err != nil {
+		return err
+	}
+	return r.read(r.children, row)
 }
 
 func (d *sqliteDB) one(_ context.Context, key string, row func([][]byte)) error {
@@ -262,10 +279,11 @@ func (d *sqliteDB) count(context.Context) (n int64, err error) {
 
 func (r *sqliteReader) read(s *sqlite3.Stmt, row func([][]byte)) error {
 	for s.Step() {
-		for i := range r.values {
-			r.values[i] = s.ColumnRawText(i)
+		values := r.values[:s.ColumnCount()]
+		for i := range values {
+			values[i] = s.ColumnRawText(i)
 		}
-		row(r.values)
+		row(values)
 	}
 	return s.Reset()
 }
@@ -280,7 +298,7 @@ func (d *sqliteDB) close() error {
 	}
 	for range len(d.readers) {
 		r := <-d.readers
-		for _, s := range []*sqlite3.Stmt{r.one, r.list, r.count} {
+		for _, s := range []*sqlite3.Stmt{r.one, r.list, r.count, r.children} {
 			if s != nil {
 				errs = append(errs, s.Close())
 			}
