@@ -431,7 +431,7 @@ func (s *scope) wholeArg(e *numbered, i int) (string, error) {
 	if !whole(n.typ) {
 		return "", record.Errorf(record.Invalid, e.args[i].Path, "a position is a whole number, not a %s", n.typ)
 	}
-	return fmt.Sprintf("CAST(CASE WHEN %[1]s < 0 THEN 0 WHEN %[1]s > 1000000000 THEN 1000000000 ELSE %[1]s END AS INTEGER)", n.sql), nil
+	return fmt.Sprintf(s.c.within, n.sql), nil
 }
 
 // number compiles operand i as a number: whole, or floating-point, which decimals become in arithmetic on both databases.
@@ -491,8 +491,7 @@ func (s *scope) arithmetic(e *numbered) (node, error) {
 	if typ == record.TypeInteger {
 		return node{sql: "(" + a.sql + " % nullif(" + b.sql + ", 0))", typ: typ}, nil
 	}
-	return node{sql: fmt.Sprintf("(%[1]s - %[2]s * %[3]s)", a.sql, b.sql,
-		fmt.Sprintf(s.c.trunc, "("+a.sql+" / nullif("+b.sql+", 0))")), typ: typ}, nil
+	return node{sql: fmt.Sprintf(s.c.mod, a.sql, b.sql), typ: typ}, nil
 }
 
 // moments compiles what Add and Sub do with times; ok is false if neither operand is one.
@@ -757,7 +756,17 @@ func (s *scope) junction(e *numbered) (string, error) {
 	if len(list) == 1 {
 		return list[0], nil
 	}
-	return "(" + strings.Join(list, word) + ")", nil
+	return "(" + chain(list, word) + ")", nil
+}
+
+// chain joins conditions by AND or OR. A long one is halves of halves, since databases take a chain for as deep as it is long.
+func chain(list []string, word string) string {
+	const most = 32
+	if len(list) <= most {
+		return strings.Join(list, word)
+	}
+	half := len(list) / 2
+	return "(" + chain(list[:half], word) + ")" + word + "(" + chain(list[half:], word) + ")"
 }
 
 func (s *scope) equal(e *numbered) (string, error) {

@@ -41,7 +41,9 @@ type Flavor struct {
 	shift  string // the first, a DateTime, plus the second, seconds
 	since  string // seconds from the second to the first DateTime
 	round  string
-	trunc  string
+	// Operands stand once in what follows: a text that doubled them would grow without bound with the depth of an expression.
+	mod    string                   // the remainder of two floating-point numbers, null if the second is 0
+	within string                   // a whole number as a position, from 0 to a billion
 	parts  map[record.ExprOp]string // parts of a DateTime or Date
 	sum    func(x string, t record.Type) string
 	avg    func(x string, t record.Type) string
@@ -65,6 +67,7 @@ const DecimalCollation = "weir_decimal"
 const (
 	ShiftFunction   = "weir_shift"   // a DateTime plus seconds
 	SinceFunction   = "weir_since"   // seconds between two DateTimes
+	ModFunction     = "weir_mod"     // the remainder of two floating-point numbers
 	DecimalSum      = "weir_sum"     // exact sum of decimals
 	DecimalFunction = "weir_decimal" // a number as decimal text
 )
@@ -128,7 +131,8 @@ var SQLite = &Flavor{
 	shift:  ShiftFunction + "(%s, %s)",
 	since:  SinceFunction + "(%s, %s)",
 	round:  "round(%s)",
-	trunc:  "trunc(%s)",
+	mod:    ModFunction + "(%s, %s)",
+	within: "CAST(min(max(%s, 0), 1000000000) AS INTEGER)",
 	parts: map[record.ExprOp]string{
 		record.Year:    "CAST(substr(%s, 1, 4) AS INTEGER)",
 		record.Month:   "CAST(substr(%s, 6, 2) AS INTEGER)",
@@ -230,8 +234,11 @@ var PostgreSQL = &Flavor{
 	moment: "(%s)::timestamp",
 	shift:  "(%s + make_interval(secs => (%s)::float8))",
 	since:  "extract(epoch FROM (%s) - (%s))::float8",
-	round:  "round((%s)::numeric)::float8",
-	trunc:  "trunc(%s)",
+	// round(float8) rounds halves to even, and a cast to numeric keeps 15 digits; the text has them all.
+	round: "round((%s)::float8::text::numeric)::float8",
+	// OFFSET 0 keeps the planner from writing the operands out wherever they are named.
+	mod:    "(SELECT x - y * trunc(x / nullif(y, 0)) FROM (SELECT %s AS x, %s AS y OFFSET 0) AS m)",
+	within: "(SELECT CASE WHEN n < 0 THEN 0 WHEN n > 1000000000 THEN 1000000000 ELSE n END FROM (SELECT %s AS n OFFSET 0) AS w)::integer",
 	parts: map[record.ExprOp]string{
 		record.Year:    "extract(year FROM (%s)::timestamp)::bigint",
 		record.Month:   "extract(month FROM (%s)::timestamp)::bigint",

@@ -615,5 +615,5 @@ func (c *compilation) having(s *scope, query *record.Query) (string, error) {
 	if len(list) == 0 {
 		return "", nil
 	}
-	return " HAVING " + strings.Join(list, " AND "), nil
+	return " HAVING " + chain(list, " AND "), nil
 }

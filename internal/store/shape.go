@@ -24,6 +24,7 @@ type request struct {
 	where  flat
 	having []record.Value
 	guards []flat // by compiled.touched
+	within int    // relations that the expression at hand is in
 }
 
 var requests = sync.Pool{New: func() any { return &request{} }}
@@ -33,7 +34,7 @@ func newRequest() *request {
 	r.shape = r.shape[:0]
 	r.where.reset()
 	r.having = r.having[:0]
-	r.guards = r.guards[:0]
+	r.guards, r.within = r.guards[:0], 0
 	return r
 }
 
@@ -143,6 +144,9 @@ func counted(rel *record.Relation) (count, exists bool) {
 // maxDepth bounds the nesting of expressions, so that no request can exhaust the stack or the database's parser.
 const maxDepth = 200
 
+// maxRelated bounds relations within relations. PostgreSQL joins them all and plans a hundred of them for minutes.
+const maxRelated = 16
+
 // expr appends the shape of e and collects its values into f.
 func (r *request) expr(e *record.Expr, f *flat, depth int) error {
 	if e == nil {
@@ -176,6 +180,9 @@ func (r *request) expr(e *record.Expr, f *flat, depth int) error {
 		if e.Rel == nil {
 			return record.Errorf(record.Invalid, "", "a relation is missing")
 		}
+		if r.within++; r.within > maxRelated {
+			return record.Errorf(record.Invalid, "", "the condition has relations nested deeper than %d", maxRelated)
+		}
 		count, exists := counted(e.Rel)
 		r.text(e.Rel.Table)
 		r.text(e.Rel.Field)
@@ -197,6 +204,7 @@ func (r *request) expr(e *record.Expr, f *flat, depth int) error {
 		if err := r.expr(e.Rel.Value, f, depth+1); err != nil {
 			return err
 		}
+		r.within--
 	}
 	r.shape = binary.AppendUvarint(r.shape, uint64(len(e.Args)))
 	for _, a := range e.Args {

@@ -86,8 +86,12 @@ func (a *applying) filter(p *scanner) error {
 		return p.unsupported(p.i, "a filter behind a transformation that cuts the result is not supported")
 	}
 	f := &filterParser{scanner: p, scope: a.scope()}
+	at := p.i
 	o, err := f.condition()
 	if err != nil {
+		return err
+	}
+	if err := p.bounded(at, o.yes); err != nil {
 		return err
 	}
 	// A condition on groups holds for all of a group or for none of it, so it may come before the aggregation.

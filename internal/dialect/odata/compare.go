@@ -166,6 +166,8 @@ func (p *filterParser) withNull(at int, op record.ExprOp, a *operand) (*record.E
 	switch {
 	case a.lit != nil:
 		return constantly(a.lit.null() == equal), nil
+	case a.cond && a.no == nil:
+		return constantly(!equal), nil
 	case a.cond:
 		known := record.AnyOf(a.yes, a.falsity())
 		if equal {

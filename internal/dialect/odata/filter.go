@@ -206,10 +206,6 @@ func constantly(b bool) *record.Expr {
 	return never
 }
 
-// maxFlat is how many arguments a junction has before it becomes a junction of junctions, since databases bound the depth of an
-// expression and read a chain as that deep.
-const maxFlat = 64
-
 // flat is a junction of conditions, without nesting of its like. Equalities of one property with constants, joined by or, are one In.
 func flat(op record.ExprOp, list []*record.Expr) *record.Expr {
 	unit, zero := record.Always, record.Never
@@ -241,15 +237,6 @@ func flat(op record.ExprOp, list []*record.Expr) *record.Expr {
 	}
 	if op == record.Or {
 		args = gathered(args)
-	}
-	for len(args) > maxFlat {
-		var groups []*record.Expr
-		for len(args) > 0 {
-			n := min(maxFlat, len(args))
-			groups = append(groups, &record.Expr{Op: op, Args: args[:n:n]})
-			args = args[n:]
-		}
-		args = groups
 	}
 	switch len(args) {
 	case 0:
@@ -746,6 +733,9 @@ func (p *filterParser) property(start int, w *walk, prop *edm.Property) (operand
 	return operand{kind: prop.Kind, at: start, name: prop.Name, expr: e, field: p.q.fieldOf(w.typ, prop)}, nil
 }
 
+// relationTerms is how many terms a condition over a collection counts for: PostgreSQL plans hundreds of them for seconds.
+const relationTerms = 10
+
 // collection reads what follows a navigation property to many: any, all or $count (V4).
 func (p *filterParser) collection(start int, w walk, nav *edm.Nav) (operand, error) {
 	rel, ok := w.relation(nav)
@@ -757,6 +747,10 @@ func (p *filterParser) collection(start int, w walk, nav *edm.Nav) (operand, err
 	}
 	if p.peek() != '/' {
 		return operand{}, p.invalid(p.i, "'/any', '/all' or '/$count' expected behind %s, %s found", nav.Name, p.found())
+	}
+	p.spent.terms += relationTerms - 1
+	if err := p.term(start); err != nil {
+		return operand{}, err
 	}
 	p.i++
 	at := p.i
@@ -775,9 +769,6 @@ func (p *filterParser) collection(start int, w walk, nav *edm.Nav) (operand, err
 	}
 	if dollar || word != "any" && word != "all" {
 		return operand{}, p.invalid(at, "'any', 'all' or '$count' expected behind %s", nav.Name)
-	}
-	if err := p.term(at); err != nil {
-		return operand{}, err
 	}
 	if err := p.need('('); err != nil {
 		return operand{}, err

@@ -359,26 +359,39 @@ func TestFilter_AtTheBoundsIsAnsweredOrInvalid(t *testing.T) {
 		return func(i int) string { return fmt.Sprintf(format, i) }
 	}
 	walks := []string{"ToSupplier", "ToSupplier/ToParent", "ToSupplier/ToParent/ToParent", "ToSupplier/ToParent/ToParent/ToParent", "ToCurrency"}
+	// Any within any, forty times.
+	anyOf := "ToChildren/any()"
+	for i := range 40 {
+		anyOf = fmt.Sprintf("ToChildren/any(v%[1]d:v%[1]d/%[2]s)", i, anyOf)
+	}
 	for name, c := range map[string]struct{ set, in string }{
-		"and":        {"ProductSet", repeat(1000, number("Stock ne %d"), " and ")},
-		"or":         {"ProductSet", repeat(500, number("Stock gt %d or Weight lt 5"), " or ")},
-		"deep or":    {"ProductSet", strings.Repeat("(", 99) + "Stock gt 1" + repeat(99, number(" or Stock gt %d)"), "")},
-		"mixed":      {"ProductSet", strings.Repeat("(", 99) + "Stock gt 1" + repeat(49, number(" or Stock gt %d) and Weight gt 1)"), "") + ")"},
-		"not":        {"ProductSet", strings.Repeat("not (", 50) + "Stock gt 1" + strings.Repeat(")", 50)},
-		"sum":        {"ProductSet", "Stock" + strings.Repeat(" add 1", 190) + " gt 5"},
-		"long sum":   {"ProductSet", "Stock" + strings.Repeat(" add 1", 900) + " gt 5"},
-		"product":    {"ProductSet", "Stock" + strings.Repeat(" mul 1000000", 50) + " gt 5"},
-		"powers":     {"ProductSet", "Weight" + strings.Repeat(" mul 1e300", 50) + " gt 5"},
-		"calls":      {"ProductSet", strings.Repeat("concat(Name,", 90) + "'x'" + strings.Repeat(")", 90) + " eq 'x'"},
-		"rounded":    {"ProductSet", strings.Repeat("round(", 90) + "Price" + strings.Repeat(")", 90) + " eq 1"},
-		"walks":      {"ProductSet", repeat(900, func(i int) string { return fmt.Sprintf("%s/Name ne '%d'", walks[i%4], i) }, " and ")},
-		"through":    {"ProductSet", repeat(200, number("ToCurrency/Digits ne %d"), " and ")},
-		"any":        {"PartnerSet", repeat(40, number("ToProducts/any(p:p/Stock ne %d)"), " and ")},
-		"nested any": {"PartnerSet", "ToChildren/any(a:a/ToChildren/any(b:b/ToChildren/any(c:c/ToChildren/any(d:d/ToChildren/any(e:e/ToProducts/any())))))"},
-		"many in":    {"ProductSet", "Stock in (" + repeat(5000, number("%d"), ",") + ")"},
-		"long time":  {"ProductSet", "CreatedAt add duration'P999999999D' gt now()"},
-		"overflow":   {"ProductSet", "9223372036854775807 add Stock gt 1 or -(-9223372036854775807 sub 1) lt Stock"},
-		"substring":  {"ProductSet", "substring(Name,9223372036854775807,9223372036854775807) eq 'x'"},
+		"any in any":   {"PartnerSet", anyOf},
+		"and":          {"ProductSet", repeat(1000, number("Stock ne %d"), " and ")},
+		"or":           {"ProductSet", repeat(500, number("Stock gt %d or Weight lt 5"), " or ")},
+		"deep or":      {"ProductSet", strings.Repeat("(", 99) + "Stock gt 1" + repeat(99, number(" or Stock gt %d)"), "")},
+		"mixed":        {"ProductSet", strings.Repeat("(", 99) + "Stock gt 1" + repeat(49, number(" or Stock gt %d) and Weight gt 1)"), "") + ")"},
+		"not":          {"ProductSet", strings.Repeat("not (", 50) + "Stock gt 1" + strings.Repeat(")", 50)},
+		"sum":          {"ProductSet", "Stock" + strings.Repeat(" add 1", 190) + " gt 5"},
+		"long sum":     {"ProductSet", "Stock" + strings.Repeat(" add 1", 900) + " gt 5"},
+		"product":      {"ProductSet", "Stock" + strings.Repeat(" mul 1000000", 50) + " gt 5"},
+		"powers":       {"ProductSet", "Weight" + strings.Repeat(" mul 1e300", 50) + " gt 5"},
+		"calls":        {"ProductSet", strings.Repeat("concat(Name,", 90) + "'x'" + strings.Repeat(")", 90) + " eq 'x'"},
+		"rounded":      {"ProductSet", strings.Repeat("round(", 90) + "Price" + strings.Repeat(")", 90) + " eq 1"},
+		"walks":        {"ProductSet", repeat(900, func(i int) string { return fmt.Sprintf("%s/Name ne '%d'", walks[i%4], i) }, " and ")},
+		"through":      {"ProductSet", repeat(200, number("ToCurrency/Digits ne %d"), " and ")},
+		"any":          {"PartnerSet", repeat(40, number("ToProducts/any(p:p/Stock ne %d)"), " and ")},
+		"many any":     {"PartnerSet", repeat(90, number("ToProducts/any(p:p/Stock ne %d)"), " and ")},
+		"some any":     {"PartnerSet", repeat(90, number("ToProducts/any(p:p/Stock eq %d)"), " or ")},
+		"walked any":   {"PartnerSet", repeat(90, number("ToProducts/any(p:p/ToSupplier/ToParent/Name ne '%d')"), " and ")},
+		"nested any":   {"PartnerSet", "ToChildren/any(a:a/ToChildren/any(b:b/ToChildren/any(c:c/ToChildren/any(d:d/ToChildren/any(e:e/ToProducts/any())))))"},
+		"deep any":     {"PartnerSet", strings.Repeat("(", 40) + "ToChildren/any()" + strings.Repeat(") and ToChildren/any(x:x/Name eq 'x')", 40)},
+		"remainders":   {"ProductSet", "Weight" + strings.Repeat(" mod 5", 190) + " gt 5"},
+		"positions":    {"ProductSet", strings.Repeat("substring(Name,length(", 40) + "Name" + strings.Repeat("))", 40) + " eq 'x'"},
+		"null of null": {"ProductSet", "contains(Name,'x')" + strings.Repeat(" eq null", 500)},
+		"many in":      {"ProductSet", "Stock in (" + repeat(5000, number("%d"), ",") + ")"},
+		"long time":    {"ProductSet", "CreatedAt add duration'P999999999D' gt now()"},
+		"overflow":     {"ProductSet", "9223372036854775807 add Stock gt 1 or -(-9223372036854775807 sub 1) lt Stock"},
+		"substring":    {"ProductSet", "substring(Name,9223372036854775807,9223372036854775807) eq 'x'"},
 	} {
 		q := urlRequest(t, snap, v4, c.set+"?"+option("$filter", c.in))
 		target, err := q.parsePath()

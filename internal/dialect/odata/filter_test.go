@@ -1,6 +1,7 @@
 package odata
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -44,6 +45,15 @@ func fitsWanted(got, want string) bool {
 	return got == want
 }
 
+// doubling is a filter whose condition doubles with each of n levels.
+func doubling(n int) string {
+	s := "true"
+	for i := range n {
+		s = fmt.Sprintf("(contains(v%[1]d/Name,'x') and v%[1]d/ToChildren/any(v%[2]d:%[3]s)) eq null", n-i-1, n-i, s)
+	}
+	return strings.ReplaceAll(s, "v0/", "")
+}
+
 func TestFilter_BecomesAnExpression(t *testing.T) {
 	snap := urlSnapshot(t)
 	for _, c := range []struct {
@@ -65,6 +75,8 @@ func TestFilter_BecomesAnExpression(t *testing.T) {
 		{0, "ProductSet", "Stock lt null", "never"},
 		{v2, "ProductSet", "Stock ge null", "never"},
 		{v4, "ProductSet", "Stock ge null", "stock = null"},
+		{0, "ProductSet", "Stock eq 1 eq null", "never"},
+		{0, "ProductSet", "Stock eq 1 ne null", "always"},
 		{0, "ProductSet", "1 eq 1", "always"},
 		{0, "ProductSet", "1 gt 2.5", "never"},
 		{0, "ProductSet", "'b' gt 'a'", "always"},
@@ -305,6 +317,7 @@ func TestFilter_BecomesAnExpression(t *testing.T) {
 		{0, "ProductSet", strings.Repeat("not ", 101) + "true", "!nested deeper than 100"},
 		{0, "ProductSet", strings.Repeat("-", 101) + "(Stock) eq 1", "!nested deeper than 100"},
 		{0, "ProductSet", "Stock eq 1" + strings.Repeat(" and Stock lt 5", 1000), "!more than 1000 comparisons, calls and operators; see odata.max_terms"},
+		{v4, "PartnerSet", doubling(30), "!the condition has more than 16000 parts; see odata.max_terms"},
 		{0, "ProductSet", "Stock eq 1" + strings.Repeat(" add 1", 1001), "!more than 1000 comparisons"},
 	} {
 		for _, ver := range []version{v2, v4} {

@@ -605,6 +605,9 @@ func (l literal) as(ver version, kind edm.Kind, text string) (record.Value, erro
 		if !l.kind.Numeric() || math.IsInf(f, 0) || math.IsNaN(f) {
 			return wrong()
 		}
+		if f == 0 && text[0] == '-' { // a whole number has no sign then
+			f = math.Copysign(0, -1)
+		}
 		return record.NumValue(f), nil
 	case edm.Boolean:
 		if l.kind == edm.Int64 && ver == v2 && (v.N == 0 || v.N == 1) {

@@ -32,7 +32,7 @@ type Options struct {
 	// Defaults to 100.
 	MaxFilterDepth int `yaml:"max_filter_depth"`
 	// MaxTerms is how many comparisons, calls and arithmetic operators a query may have. Comparisons of one property with many values,
-	// joined by or, count as one.
+	// joined by or, count as one; a condition over a collection counts as ten.
 	//
 	// Defaults to 1000.
 	MaxTerms int `yaml:"max_terms"`

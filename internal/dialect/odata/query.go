@@ -222,7 +222,39 @@ func (r *queryReader) filter() error {
 // filter reads a condition on entities of typ, up to what cannot go on with it.
 func (p *scanner) filter(typ *edm.Type) (*record.Expr, error) {
 	f := &filterParser{scanner: p, scope: &filterScope{typ: typ}}
-	return f.where()
+	at := p.i
+	e, err := f.where()
+	if err != nil {
+		return nil, err
+	}
+	return e, p.bounded(at, e)
+}
+
+// bounded refuses a condition that says so much as no terms within their bound should: what may be unknown stands there twice where
+// it is asked whether it is.
+func (p *scanner) bounded(at int, e *record.Expr) error {
+	most := 16 * p.q.d.opt.MaxTerms
+	if within(e, most) < 0 {
+		return p.invalid(at, "the condition has more than %d parts; see odata.max_terms", most)
+	}
+	return nil
+}
+
+// within is how much of a number of nodes an expression leaves, negative if it has more.
+func within(e *record.Expr, left int) int {
+	if e == nil {
+		return left
+	}
+	left--
+	for i := 0; i < len(e.Args) && left >= 0; i++ {
+		left = within(e.Args[i], left)
+	}
+	if e.Rel != nil && left >= 0 {
+		if left = within(e.Rel.Where, left); left >= 0 {
+			left = within(e.Rel.Value, left)
+		}
+	}
+	return left
 }
 
 func (r *queryReader) search() error {

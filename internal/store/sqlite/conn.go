@@ -49,6 +49,10 @@ func openConn(o *Options, readOnly bool) (*conn, error) {
 	return c, nil
 }
 
+// maxExprDepth bounds the depth of an expression. SQLite's own default of 1,000 is more than the stack of this build takes: nested
+// calls overflow it from 200 on, without notice, and the connection is lost.
+const maxExprDepth = 200
+
 func (c *conn) setUp(o *Options, readOnly bool) error {
 	if err := c.db.BusyTimeout(o.Wait); err != nil {
 		return err
@@ -56,6 +60,7 @@ func (c *conn) setUp(o *Options, readOnly bool) error {
 	if err := register(c.db); err != nil {
 		return err
 	}
+	c.db.Limit(sqlite3.LIMIT_EXPR_DEPTH, maxExprDepth)
 	pragmas := []string{fmt.Sprintf("cache_size = -%d", o.Cache), "foreign_keys = ON", durable}
 	switch {
 	case readOnly && vfs.SupportsSharedMemory:

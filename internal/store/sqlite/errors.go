@@ -46,8 +46,12 @@ func (c *conn) translate(ctx context.Context, err error, t *catalog.Table) *reco
 	case sqlite3.MISMATCH:
 		return record.Errorf(record.Invalid, "", "the value does not fit its column").Because(err)
 	}
-	if strings.Contains(err.Error(), "integer overflow") {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "integer overflow"):
 		return record.Errorf(record.Invalid, "", "a number is out of range").Because(err)
+	case strings.Contains(text, "Expression tree is too large"), strings.Contains(text, "Recursion limit"), strings.Contains(text, "tables in a join"):
+		return record.Errorf(record.Invalid, "", "the condition is nested too deep for the database").Because(err)
 	}
 	return record.AsError(err)
 }

@@ -25,6 +25,9 @@ func register(db *sqlite3.Conn) error {
 	if err := db.CreateFunction(store.SinceFunction, 2, flags, since); err != nil {
 		return err
 	}
+	if err := db.CreateFunction(store.ModFunction, 2, flags, remainder); err != nil {
+		return err
+	}
 	return db.CreateAggregateFunction(store.DecimalSum, 1, flags, sumDecimals)
 }
 
@@ -50,6 +53,17 @@ func since(ctx sqlite3.Context, arg ...sqlite3.Value) {
 	}
 	if b, ok := parseMicros(view(arg[1].RawText())); ok {
 		ctx.ResultFloat(float64(a-b) / 1e6)
+	}
+}
+
+// remainder is the first number without as many of the second as fit into it; null if one is null or the second is 0.
+func remainder(ctx sqlite3.Context, arg ...sqlite3.Value) {
+	if arg[0].Type() == sqlite3.NULL || arg[1].Type() == sqlite3.NULL {
+		return
+	}
+	if x, y := arg[0].Float(), arg[1].Float(); y != 0 {
+		whole := y * math.Trunc(x/y)
+		ctx.ResultFloat(x - whole)
 	}
 }
 

@@ -384,6 +384,60 @@ func testManyWalks(t *testing.T, s store.Store) {
 	}
 }
 
+// testDeep reads conditions as deep as the compiler lets pass, and junctions of thousands.
+func testDeep(t *testing.T, s store.Store) {
+	snap := Snapshot(t)
+	Create(t, s, snap)
+	w := Fill(t, s, snap)
+	read := func(e *expr) *store.Read {
+		return &store.Read{Snapshot: snap, Table: table(t, snap, "task"), Fields: []string{"sys_id"}, Query: all(e)}
+	}
+	for name, deeper := range map[string]func(e *expr) *expr{
+		"lower":     func(e *expr) *expr { return x(record.Lower, e) },
+		"substring": func(e *expr) *expr { return x(record.Substring, f("short"), x(record.Length, e)) },
+		"add":       func(e *expr) *expr { return x(record.Add, e, c(1)) },
+		"remainder": func(e *expr) *expr { return x(record.Mod, e, c(2.5)) },
+		"round":     func(e *expr) *expr { return x(record.Round, x(record.Add, e, c(0.5))) },
+		"equal":     func(e *expr) *expr { return x(record.Eq, e, f("active")) },
+		"not":       record.Negate,
+		"via": func(e *expr) *expr {
+			return via("person", "sys_id", "caller", via("task", "caller", "sys_id", e, nil), nil)
+		},
+		"related": func(e *expr) *expr { return related("task", "caller", "caller", record.Ge, 1, e) },
+	} {
+		for _, depth := range []int{5, 90, 198} {
+			var e *expr
+			switch name {
+			case "lower", "substring", "via":
+				e = x(record.Lower, record.F("short"))
+			case "add", "remainder", "round":
+				e = record.F("priority")
+			case "equal", "not":
+				e = record.F("active")
+			case "related":
+				e = x(record.Eq, record.F("active"), c(true))
+			}
+			for range depth {
+				e = deeper(e)
+			}
+			if name != "equal" && name != "not" && name != "related" {
+				e = x(record.Eq, e, e)
+			}
+			if _, _, err := rowsOf(t.Context(), s, read(e)); err != nil && record.KindOf(err) != record.Invalid && record.KindOf(err) != record.TooLarge {
+				t.Errorf("%s, %d deep: %.300v", name, depth, err)
+			}
+		}
+	}
+	// The connections are as good as before, and what is long is not deep.
+	for _, op := range []record.ExprOp{record.And, record.Or} {
+		e := x(op)
+		for i := range 3000 {
+			e.Args = append(e.Args, x(record.Ne, f("priority"), c(i%4)))
+		}
+		agree(t, s, w, read(e))
+	}
+}
+
 func testAggregates(t *testing.T, s store.Store) {
 	snap := Snapshot(t)
 	Create(t, s, snap)

@@ -17,6 +17,7 @@ func Run(t *testing.T, open func(t *testing.T, size int) store.Store) {
 		{"RandomExpressionsAgreeWithTheEvaluator", testRandom},
 		{"AggregatesAgreeWithTheEvaluator", testAggregates},
 		{"MoreWalksThanADatabaseJoins", testManyWalks},
+		{"DeepConditionsAreReadOrInvalid", testDeep},
 		{"SortIsTotalAndPaged", testSort},
 		{"EachValueHasABoundOfItsOwn", testEach},
 		{"BadQueriesAreInvalid", testBadQueries},
