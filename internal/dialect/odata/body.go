@@ -53,7 +53,6 @@ type bodyReader struct {
 	levels []*level // by depth
 	depth  int      // of the entity being read, from 1
 	nested int      // of JSON values that are passed over
-	e      *entity  // being read
 
 	entities slab[entity]
 	props    slab[propValue]
@@ -178,7 +177,7 @@ func (r *bodyReader) release() {
 	r.props.reset()
 	r.navs.reset()
 	r.lists.reset()
-	r.body, r.text, r.pos, r.err, r.depth, r.nested, r.e = nil, "", 0, nil, 0, 0, nil
+	r.body, r.text, r.pos, r.err, r.depth, r.nested = nil, "", 0, nil, 0, 0
 	readers.Put(r)
 }
 
@@ -394,8 +393,6 @@ func (r *bodyReader) entity(e *entity) bool {
 	l.props, l.navs = l.props[:0], l.navs[:0]
 	o := l.order(e.typ)
 	o.begin()
-	outer := r.e
-	r.e = e
 	r.pos++ // {
 	at := 0
 	for first := true; ; first = false {
@@ -421,7 +418,6 @@ func (r *bodyReader) entity(e *entity) bool {
 	}
 	o.settle()
 	e.props, e.navs = r.props.keep(l.props), r.navs.keep(l.navs)
-	r.e = outer
 	r.depth--
 	return true
 }

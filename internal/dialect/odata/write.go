@@ -20,8 +20,25 @@ func (q *request) write(t *target) (*dialect.Exchange, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.Token = strings.TrimSpace(q.call.Header.Get("Idempotency-Key")) // repeatable requests of OData have another: see repeatable
+	// Repeatable requests of OData have a token of their own: see repeatable.
+	if key := strings.TrimSpace(q.call.Header.Get("Idempotency-Key")); key != "" {
+		once(x, key)
+	}
 	return x, nil
+}
+
+// once gives an exchange, and those that follow it, an idempotency key.
+func once(x *dialect.Exchange, key string) {
+	x.Token = key
+	if next := x.Next; next != nil {
+		x.Next = func(out []record.Outcome) (*dialect.Exchange, error) {
+			n, err := next(out)
+			if n != nil {
+				once(n, key+"+")
+			}
+			return n, err
+		}
+	}
 }
 
 func (q *request) change(t *target) (*dialect.Exchange, error) {

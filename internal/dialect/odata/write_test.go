@@ -171,3 +171,29 @@ func TestCreate_AllocatesLittle(t *testing.T) {
 		t.Errorf("%v allocations to decode a create", n)
 	}
 }
+
+// A repeat of a call with an idempotency key is answered like the first one and changes nothing, a deep insert too.
+func TestWrite_IsRepeatable(t *testing.T) {
+	onShops(t, func(t *testing.T, open func(t *testing.T) dialecttest.Server) {
+		s := open(t)
+		do := func(path, body string) *wire.Answer {
+			return dialecttest.Do(t.Context(), s, &dialect.Call{
+				Method: "POST", Path: path, RawPath: path, Base: dialecttest.Base, Actor: dialecttest.Actors["admin"], Body: []byte(body),
+				Header: wire.Header{{Name: "Accept", Value: "application/json"}, {Name: "Content-Type", Value: "application/json"}, {Name: "Idempotency-Key", Value: "k" + path}},
+			})
+		}
+		for path, body := range map[string]string{
+			"/odata/v2/SHOP/ProductSet": `{"ID":"A","Name":"a"}`,
+			"/odata/v4/SHOP/OrderSet":   `{"Note":"n","ToItems":[{"Position":"1","ToRemarks":[{"Text":"t"}]},{"Position":"2"}]}`,
+			"/odata/v2/SHOP/PartnerSet": `{"Name":"p","ToOrders":[{"Note":"of p"}]}`,
+		} {
+			first, second := do(path, body), do(path, body)
+			if first.Status != 201 || second.Status != 201 || string(first.Body) != string(second.Body) || first.Header.Get("Location") != second.Header.Get("Location") {
+				t.Errorf("%s: %d %s\n%d %s", path, first.Status, first.Body, second.Status, second.Body)
+			}
+		}
+		if a, _ := statements(t, s, "GET", "/odata/v2/SHOP/OrderSet/$count", ""); string(a.Body) != "2" {
+			t.Errorf("%s orders", a.Body)
+		}
+	})
+}
