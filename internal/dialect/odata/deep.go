@@ -379,8 +379,8 @@ func (w *writing) after(e *entity, n *planned, deep bool) error {
 			if err := w.nestedDelta(v, given); err != nil {
 				return err
 			}
-		case !deep && (len(v.list) > 0 || len(v.binds) == 0):
-			return w.noDeepUpdate(e, v)
+		case !deep && (len(v.list) > 0 || len(v.binds) == 0 && w.ver != v2):
+			return w.noDeepUpdate(e, v) // in V2 an empty list says nothing, and SAP Cloud SDK's PUT holds one for each
 		case deep && (len(v.list) > 0 || len(v.binds) == 0 && !v.none):
 			if err := w.nested(n, at, v, given); err != nil {
 				return err

@@ -1,7 +1,7 @@
 // Runs the scenarios of @odata/client.
 //
 //   node odata-client.mjs BASE-URL v2|v4
-import { id, load, name, product, root2, root4, run, same, user } from './scenarios.mjs'
+import { load, name, product, root2, root4, run, same, user } from './scenarios.mjs'
 
 // The package's own way to keep cookies does not load with the fetch-cookie that it depends on; this is what it means to do.
 globalThis.fetch = load('fetch-cookie').default(fetch)
