@@ -456,8 +456,8 @@ func (g *generator) query(op *record.Op) {
 		"step": {record.Compare(record.Ne, record.F("task.owner"), record.C(text("beth"))), record.Compare(record.Eq, record.F("task.hidden"), record.C(text("h1")))},
 	}
 	where["incident"] = where["task"]
-	if list := where[op.Table]; list != nil && g.n(2) == 0 {
-		q.Where = pick(g, list...)
+	if list := where[op.Table]; list != nil && g.n(4) > 0 {
+		q.Where = pick(g, append(list, list[len(list)-1])...) // what few may read is asked about often
 	}
 }
 
@@ -601,6 +601,7 @@ func (c counts) enough(t *testing.T) {
 	if 10*c["units with failures"] < 3*units {
 		t.Errorf("%d of %d units had failures: less than 30 %%", c["units with failures"], units)
 	}
+	var seldom []string
 	for _, what := range []string{
 		"get ok", "get not found", "list ok", "list forbidden", "aggregate ok", "insert ok", "insert conflict", "insert restricted", "insert invalid",
 		"insert rejected", "insert forbidden", "update ok", "update not found", "update conflict", "update rejected", "update precondition",
@@ -610,7 +611,11 @@ func (c counts) enough(t *testing.T) {
 		"upsert new", "nested ok", "nested dependency", "nested conflict",
 	} {
 		if c[what] < units/500 {
-			t.Errorf("%q was drawn %d times in %d units: too seldom", what, c[what], units)
+			seldom = append(seldom, fmt.Sprintf("%q %d times", what, c[what]))
 		}
+	}
+	// Chance leaves out one or another of so many; more than that says that the generator has forgotten something.
+	if len(seldom) > 3 {
+		t.Errorf("in %d units were drawn too seldom: %s", units, strings.Join(seldom, ", "))
 	}
 }
