@@ -147,7 +147,7 @@ func (w *writing) reread(t *target, x *dialect.Exchange) error {
 				reply(out, a)
 				return
 			}
-			if out[op].Inserted && a.Status == 200 {
+			if (w.method == "POST" || out[op].Inserted) && a.Status == 200 {
 				a.Status = 201
 				w.located(a, out[op].Key)
 			}

@@ -216,6 +216,10 @@ func (q *request) nextLink(token []byte, top int64) string {
 		if plain, err := url.QueryUnescape(name); err == nil {
 			name = plain
 		}
+		// An option that is none was refused before; V4 knows them without their $ too.
+		if option, err := q.systemOption(name); err == nil && option != "" {
+			name = option
+		}
 		switch name {
 		case "", "$top", "$skip", "$skiptoken":
 			continue

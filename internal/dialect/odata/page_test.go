@@ -128,8 +128,9 @@ func TestNextLink_KeepsAllButThePage(t *testing.T) {
 		{"%24top=250&%24orderby=Name+desc&&", "?%24orderby=Name+desc&$top=150&$skiptoken=AQ"},
 		{"$filter=a \"<é>\\", "?$filter=a%20%22%3C%C3%A9%3E%5C&$skiptoken=AQ"},
 		{"%zz=1&a=%zz", "?%zz=1&a=%zz&$skiptoken=AQ"},
+		{"select=ID&Top=250&skip=20&skiptoken=zzz", "?select=ID&$skiptoken=AQ"},
 	} {
-		q := &request{call: &dialect.Call{Base: dialecttest.Base, RawQuery: c.raw}, root: "/odata/v4/MARKET", rest: "ProductSet"}
+		q := &request{ver: v4, call: &dialect.Call{Base: dialecttest.Base, RawQuery: c.raw}, root: "/odata/v4/MARKET", rest: "ProductSet"}
 		top := int64(-1)
 		if params, err := parseParams(c.raw); err == nil {
 			if _, ok := params.get("$top"); ok {
