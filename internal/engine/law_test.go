@@ -284,7 +284,16 @@ func (g *generator) deep() *record.Unit {
 				add(child("item"), group, "dept", parent)
 			}
 		}
-		switch g.n(5) {
+		switch g.n(6) {
+		case 3:
+			name := fmt.Sprintf("deep%d", g.n(20))
+			g.drawn++
+			key := id(10*1000 + g.drawn)
+			op := record.Op{Verb: record.Upsert, Table: "dept", Match: []string{"name"}, Set: set("name", name, "grp", "old"), New: set("sys_id", key, "name", name, "grp", "new")}
+			if g.n(2) == 0 {
+				op.Set, op.New[2] = op.Set[:1], set("grp", record.RefTo(parent, "name"))[0]
+			}
+			add(op, pick(g, 0, group), "", 0)
 		case 0:
 			op := update("dept", "", "name", fmt.Sprintf("deep%d", g.n(12)), "grp", fmt.Sprintf("g%d", g.n(3)))
 			op.Key = []record.Value{record.RefTo(parent, "sys_id")}
@@ -456,8 +465,11 @@ func (g *generator) query(op *record.Op) {
 		"step": {record.Compare(record.Ne, record.F("task.owner"), record.C(text("beth"))), record.Compare(record.Eq, record.F("task.hidden"), record.C(text("h1")))},
 	}
 	where["incident"] = where["task"]
-	if list := where[op.Table]; list != nil && g.n(4) > 0 {
-		q.Where = pick(g, append(list, list[len(list)-1])...) // what few may read is asked about often
+	if list := where[op.Table]; list != nil && g.n(2) == 0 {
+		q.Where = pick(g, list...)
+		if op.Actor == 0 && g.n(2) == 0 {
+			op.Actor = g.n(len(actors)) // what not all may ask for
+		}
 	}
 }
 
