@@ -147,6 +147,28 @@ func (x *atomReader) children(each func(s xml.StartElement) error) error {
 	}
 }
 
+// elements is children where text between them is a mistake.
+func (x *atomReader) elements(e *entity, name string, each func(s xml.StartElement) error) error {
+	for {
+		t, err := x.token()
+		if err != nil {
+			return err
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			if err := each(t); err != nil {
+				return err
+			}
+		case xml.CharData:
+			if t = bytes.TrimSpace(t); len(t) > 0 {
+				return x.refuse(e, name, "an entry or a feed is expected, not %.20q", t)
+			}
+		case xml.EndElement:
+			return nil
+		}
+	}
+}
+
 // skip reads to the end of the element at hand.
 func (x *atomReader) skip() error {
 	return x.children(func(xml.StartElement) error { return x.skip() })
@@ -191,7 +213,7 @@ func (x *atomReader) entry(e *entity) error {
 	}
 	l := r.levels[r.depth]
 	r.depth++
-	l.props, l.navs = l.props[:0], l.navs[:0]
+	l.props, l.keys, l.navs = l.props[:0], l.keys[:0], l.navs[:0]
 	o := l.order(e.typ)
 	o.begin()
 	err := x.children(func(s xml.StartElement) error {
@@ -221,7 +243,7 @@ func (x *atomReader) entry(e *entity) error {
 	if err != nil {
 		return err
 	}
-	e.props, e.navs = r.props.keep(l.props), r.navs.keep(l.navs)
+	e.props, e.keys, e.navs = r.props.keep(l.props), r.props.keep(l.keys), r.navs.keep(l.navs)
 	r.depth--
 	return nil
 }
@@ -279,7 +301,8 @@ func isNull(s xml.StartElement) bool {
 
 // value reads one primitive property.
 func (x *atomReader) value(l *level, e *entity, p *edm.Property, s xml.StartElement) error {
-	if !x.r.use.takes(p) {
+	takes := x.r.use.takes(p)
+	if !takes && !p.IsKey {
 		return x.skip()
 	}
 	text, err := x.text()
@@ -287,6 +310,12 @@ func (x *atomReader) value(l *level, e *entity, p *edm.Property, s xml.StartElem
 		return err
 	}
 	v, fault := atomValue(p, text, isNull(s))
+	if !takes {
+		if fault == "" {
+			l.keys = append(l.keys, propValue{p, v})
+		}
+		return nil
+	}
 	if fault == "" && v.IsNull() && p.IsKey && filled(e.typ, p) {
 		return nil
 	}
@@ -328,7 +357,7 @@ func (x *atomReader) link(o *order, e *entity, s xml.StartElement) error {
 			return x.skip()
 		}
 		inline = true
-		return x.children(func(s xml.StartElement) error {
+		return x.elements(e, nav.Name, func(s xml.StartElement) error {
 			if s.Name.Space != nsAtom {
 				return x.skip()
 			}

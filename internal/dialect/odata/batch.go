@@ -117,6 +117,9 @@ func (b *batch) open() error {
 	if methodOf(c) != "POST" {
 		return record.Errorf(record.Invalid, "X-HTTP-Method", "$batch takes POST alone")
 	}
+	if err := b.svc.checkVersion(); err != nil {
+		return err
+	}
 	limits := &b.d.opt.Batch
 	if len(c.Body) > limits.MaxBody {
 		return record.Errorf(record.TooLarge, "", "the batch has %d bytes, more than %d; see odata.batch.max_body", len(c.Body), limits.MaxBody)

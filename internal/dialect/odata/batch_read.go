@@ -91,7 +91,7 @@ type boundaryLine struct {
 	last       bool // it closes
 }
 
-// nextBoundary finds the first boundary line at or behind from. Blanks may follow a boundary; anything else makes the line text.
+// nextBoundary finds the first boundary line at or behind from. Blanks may follow a boundary, and anything the last one; else the line is text.
 func nextBoundary(b, delimiter []byte, from int) (boundaryLine, bool) {
 	for {
 		k := bytes.Index(b[from:], delimiter)
@@ -104,8 +104,13 @@ func nextBoundary(b, delimiter []byte, from int) (boundaryLine, bool) {
 			continue
 		}
 		l.end = from
-		if l.last = bytes.HasPrefix(b[l.end:], []byte("--")); l.last {
-			l.end += 2
+		if l.last = bytes.HasPrefix(b[l.end:], []byte("--")) && !bytes.HasPrefix(b[l.end:], []byte("---")); l.last {
+			// What follows on the same line is epilogue already.
+			if end := bytes.IndexByte(b[l.end:], '\n'); end >= 0 {
+				l.end += end
+			} else {
+				l.end = len(b)
+			}
 		}
 		for l.end < len(b) && (b[l.end] == ' ' || b[l.end] == '\t') {
 			l.end++

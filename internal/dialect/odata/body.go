@@ -64,6 +64,7 @@ type bodyReader struct {
 // level is what entities at one depth share.
 type level struct {
 	props  []propValue // of the entity being read
+	keys   []propValue
 	navs   []navValue
 	list   []*entity // of the navigation property being read
 	orders []order
@@ -390,7 +391,7 @@ func (r *bodyReader) entity(e *entity) bool {
 	}
 	l := r.levels[r.depth]
 	r.depth++
-	l.props, l.navs = l.props[:0], l.navs[:0]
+	l.props, l.keys, l.navs = l.props[:0], l.keys[:0], l.navs[:0]
 	o := l.order(e.typ)
 	o.begin()
 	r.pos++ // {
@@ -417,7 +418,7 @@ func (r *bodyReader) entity(e *entity) bool {
 		}
 	}
 	o.settle()
-	e.props, e.navs = r.props.keep(l.props), r.navs.keep(l.navs)
+	e.props, e.keys, e.navs = r.props.keep(l.props), r.props.keep(l.keys), r.navs.keep(l.navs)
 	r.depth--
 	return true
 }
@@ -507,8 +508,16 @@ func (r *bodyReader) member(l *level, o *order, e *entity, m *member) bool {
 		switch {
 		case p.Kind == edm.ComplexKind:
 			return r.complex(l, e, p)
-		case !r.use.takes(p):
+		case !r.use.takes(p) && (!p.IsKey || r.peek() != '"'):
 			return r.skip()
+		case !r.use.takes(p):
+			s, ok := r.scalar()
+			if ok {
+				if v, fault := valueOf(r.ver, p, s); fault == "" {
+					l.keys = append(l.keys, propValue{p, v})
+				}
+			}
+			return ok
 		}
 		return r.value(l, e, p)
 	case navMember:

@@ -37,6 +37,7 @@ type foreign struct {
 	prop  *edm.Property
 	value record.Value
 	known record.Value // the same, null if only the server knows
+	said  record.Value // what the body says of it where the server knows better, null if nothing
 }
 
 // create is the exchange of a POST to a set, or to the entities that another one navigates to.
@@ -91,6 +92,17 @@ func (e *entity) value(p *edm.Property) record.Value {
 	for i := range e.props {
 		if e.props[i].prop == p {
 			return e.props[i].value
+		}
+	}
+	return record.Value{}
+}
+
+// said is what the body says of a key property that the server makes, null if nothing: a deep entity that has been read and is sent again names
+// its old key in the entities nested in it too.
+func (e *entity) said(p *edm.Property) record.Value {
+	for i := range e.keys {
+		if e.keys[i].prop == p {
+			return e.keys[i].value
 		}
 	}
 	return record.Value{}
@@ -336,7 +348,7 @@ func (w *writing) noDeepUpdate(e *entity, v *navValue) error {
 // agrees checks what the body says of a property whose value follows from elsewhere. Initial values say nothing.
 func agrees(e *entity, f *foreign) error {
 	said := e.value(f.prop)
-	if said.Empty() || said == f.known {
+	if said.Empty() || said == f.known || said == f.said {
 		return nil
 	}
 	if f.known.IsNull() {
@@ -362,7 +374,7 @@ func (w *writing) after(e *entity, n *planned, deep bool) error {
 			if link.Own.Field == nil || link.Other.Field == nil {
 				return unsupported(below(e.place(), v.nav.Name), "%s cannot be written", v.nav.Name)
 			}
-			given[k] = foreign{link.Other, w.ref(op, link.Own.Field.Name), e.value(link.Own)}
+			given[k] = foreign{link.Other, w.ref(op, link.Own.Field.Name), e.value(link.Own), e.said(link.Own)}
 			if !deep {
 				given[k].known = w.keyValue(op, link.Own)
 			}

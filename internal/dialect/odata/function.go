@@ -15,11 +15,8 @@ import (
 // the script names by their keys are read as the caller in a following round.
 func (q *request) invoke(t *target) (*dialect.Exchange, error) {
 	f := t.function
-	switch {
-	case f.Post && q.method != "POST":
-		return nil, notAllowed(q.method, f.Name, "POST")
-	case !f.Post && q.method != "GET":
-		return nil, notAllowed(q.method, f.Name, "GET", "HEAD")
+	if err := q.calls(f); err != nil {
+		return nil, err
 	}
 	qy, err := q.parseQuery(t)
 	if err != nil {
@@ -41,6 +38,17 @@ func (q *request) invoke(t *target) (*dialect.Exchange, error) {
 		Next:  c.next,
 	}
 	return x, nil
+}
+
+// calls checks that the method is the one that f is called by.
+func (q *request) calls(f *edm.Function) error {
+	switch {
+	case f.Post && q.method != "POST":
+		return notAllowed(q.method, f.Name, "POST")
+	case !f.Post && q.method != "GET":
+		return notAllowed(q.method, f.Name, "GET", "HEAD")
+	}
+	return nil
 }
 
 // readParameters reads the parameters of an action of V4: {"SalesOrderID":"0500000000"}. What the address says of them stays.

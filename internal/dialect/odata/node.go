@@ -77,6 +77,7 @@ func (n *node) next() ([]record.Value, bool) {
 type entity struct {
 	typ   *edm.Type
 	props []propValue
+	keys  []propValue // of a new entity whose key the server makes: what the body says of it all the same
 	navs  []navValue
 	etag  string // of the metadata; no precondition, but echoed by delta payloads
 	id    string // @odata.id, @id

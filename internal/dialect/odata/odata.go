@@ -112,8 +112,27 @@ func (q *request) readQuery() (err error) {
 	if q.query, err = parseParams(q.call.RawQuery); err != nil {
 		return err
 	}
+	if err := q.checkVersion(); err != nil {
+		return err
+	}
 	q.format, err = q.negotiate()
 	return err
+}
+
+// checkVersion refuses calls of V2 whose DataServiceVersion is beyond 3.0 or no version: "2.0", "1.0;NetFx" (protocol notes, section 1). 3.0 is
+// what clients of a later V2 say, and what they mean by it here is 2.0.
+func (q *request) checkVersion() error {
+	const name = "DataServiceVersion"
+	given := q.call.Header.Get(name)
+	if q.ver != v2 || given == "" || given == "2.0" {
+		return nil
+	}
+	number, _, _ := strings.Cut(given, ";")
+	switch strings.TrimSpace(number) {
+	case "", "1.0", "2.0", "3.0":
+		return nil
+	}
+	return record.Errorf(record.Invalid, "", "%s %.40q is not supported; 1.0, 2.0 and 3.0 are", name, given)
 }
 
 // decode makes the exchange of a call whose service is known.

@@ -166,6 +166,11 @@ func (p *pathParser) parse() error {
 	}
 	if f := p.q.svc.Function(name); f != nil {
 		p.t.kind, p.t.function = functionTarget, f
+		if p.q.ver == v2 {
+			if err := p.q.calls(f); err != nil {
+				return err // before its parameters are missed
+			}
+		}
 		var err error
 		if p.t.args, err = p.q.parameters(s, f, args); err != nil {
 			return err
