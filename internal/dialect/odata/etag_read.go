@@ -21,6 +21,7 @@ type condition struct {
 	list   []record.Condition
 	exists bool // If-Match is there, with * too: there must be such an entity
 	absent bool // If-None-Match: *: there must be none
+	never  bool // If-Match names a version of an entity that has none
 }
 
 // conditions reads the preconditions of a change (protocol notes, section 4, "ETag").
@@ -29,7 +30,11 @@ func (q *request) conditions(t *edm.Type) condition {
 	f := versionField(t)
 	if h := q.call.Header.Get("If-Match"); h != "" {
 		c.exists = true
-		if values, any := q.versions(t, h); !any && f != nil {
+		switch values, any := q.versions(t, h); {
+		case any:
+		case f == nil:
+			c.never = true
+		default:
 			c.list = append(c.list, record.Condition{Field: f.Name, Values: values})
 		}
 	}

@@ -170,8 +170,11 @@ func (w *writing) changeOwnLink(at *aim, nav *edm.Nav, address string) (*dialect
 	if !at.set.Updatable {
 		return nil, notAllowed(w.method, "an entity of "+at.set.Name, entityMethods(w.ver, at.set)...)
 	}
-	op := record.Op{Verb: record.Update, Table: at.set.Type.Table.Name, Key: at.key}
-	op.If = append(at.ifs, w.conditions(at.set.Type).list...)
+	cond := w.conditions(at.set.Type)
+	if cond.never {
+		return nil, record.Errorf(record.Precondition, "", changedText)
+	}
+	op := record.Op{Verb: record.Update, Table: at.set.Type.Table.Name, Key: at.key, If: append(at.ifs, cond.list...)}
 	var to *linked
 	if address != "" {
 		var err error

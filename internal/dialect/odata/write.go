@@ -339,7 +339,7 @@ func (w *writing) changed(t *target, steps int) (aim, condition, error) {
 	if err := cond.required(at.set.Type); err != nil {
 		return at, cond, err
 	}
-	if cond.absent {
+	if cond.absent || cond.never {
 		return at, cond, record.Errorf(record.Precondition, "", changedText)
 	}
 	at.ifs = append(at.ifs, cond.list...)
