@@ -3,8 +3,8 @@
 GO ?= go
 FUZZTIME ?= 10s
 
-# In CI nothing comes from the cache of test results.
-TESTFLAGS ?= $(if $(CI),-count=1)
+# In CI nothing comes from the cache of test results. The end-to-end tests take minutes on a machine that has other work.
+TESTFLAGS ?= -timeout=20m $(if $(CI),-count=1)
 
 # Where goroutines share state: these packages are tested once more under the race detector.
 RACE := gate engine server telemetry auth remote
