@@ -248,7 +248,12 @@ func TestFlood_BodiesStayWithinTheBudget(t *testing.T) {
 				t.Error("not one body was read to its end")
 			}
 			// The budget, 48 MiB that limits.memory leaves for all else (of which an idle server uses half), and what the collector is late by.
-			if grown, limit := most-before, int64(budget+48<<20); grown > limit {
+			// A hub alone starts from less, without a database's memory, so the same peak is more growth there: 83 MiB was seen.
+			limit := int64(budget + 48<<20)
+			if split {
+				limit += 16 << 20
+			}
+			if grown := most - before; grown > limit {
 				t.Errorf("resident memory grew by %d MiB, which is more than %d", grown>>20, limit>>20)
 			}
 			w.answersAll()
