@@ -120,6 +120,8 @@ func (x *unit) invoke(ctx context.Context, t *task) {
 	}
 	start := time.Now()
 	x.e.count.invocations.Add(1)
+	ctx, add := telemetry.Aside(ctx) // it may run units, beside others that do
+	defer add()
 	result, err := x.e.opt.Invoker.Invoke(ctx, x.snap, t.who.actor, t.op.Invoke)
 	t.out.Result = result
 	x.measure([]*task{t}, start, 0, 0)

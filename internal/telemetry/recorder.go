@@ -173,6 +173,33 @@ func (r *Recorder) Elapsed() time.Duration {
 	return time.Since(r.Begin)
 }
 
+// Aside is ctx with a recorder of its own, for work that runs beside other work of the same request and crosses layers itself,
+// as a script does. When the work is done, add books its counts and its sets to the request; where the work's time goes is up to
+// whoever waits for it. Without a recorder it is ctx.
+func Aside(ctx context.Context) (_ context.Context, add func()) {
+	r := From(ctx)
+	if r == nil {
+		return ctx, func() {}
+	}
+	a := &Recorder{ID: r.ID, Begin: r.Begin}
+	return With(ctx, a), func() {
+		for _, n := range []struct{ to, from *atomic.Int64 }{
+			{&r.SQL, &a.SQL},
+			{&r.SQLCount, &a.SQLCount},
+			{&r.Access, &a.Access},
+			{&r.Rules, &a.Rules},
+			{&r.RuleCount, &a.RuleCount},
+			{&r.SemWait, &a.SemWait},
+			{&r.SessionWait, &a.SessionWait},
+			{&r.Borrow, &a.Borrow},
+			{&r.Rows, &a.Rows},
+		} {
+			n.to.Add(n.from.Load())
+		}
+		r.AddSets(a.Sets()...)
+	}
+}
+
 type ctxKey struct{}
 
 // With is ctx carrying r.

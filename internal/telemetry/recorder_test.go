@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,4 +47,33 @@ func TestRecorder_NilIsANoOp(t *testing.T) {
 	if r.Layer(BE) != 0 || r.Elapsed() != 0 {
 		t.Error("nothing has a time")
 	}
+}
+
+func TestAside_CountsForTheRequestAndCrossesLayersAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := New()
+		leave := r.Enter(App)
+		var wait sync.WaitGroup
+		for range 3 {
+			wait.Go(func() {
+				ctx, add := Aside(With(t.Context(), r))
+				defer add()
+				defer From(ctx).Enter(BE)()
+				time.Sleep(time.Millisecond)
+				From(ctx).Statement(time.Microsecond)
+				From(ctx).AddSets(Set{Verb: "list"})
+			})
+		}
+		wait.Wait()
+		leave()
+		if r.Layer(App) != time.Millisecond || r.Layer(BE) != 0 {
+			t.Errorf("app %s, be %s: the request waited 1ms in app", r.Layer(App), r.Layer(BE))
+		}
+		if r.SQLCount.Load() != 3 || r.SQL.Load() != 3000 || len(r.Sets()) != 3 {
+			t.Errorf("%d statements in %d ns, %d sets, want 3 in 3000 and 3", r.SQLCount.Load(), r.SQL.Load(), len(r.Sets()))
+		}
+		if _, add := Aside(t.Context()); add == nil {
+			t.Error("nothing to add is no function")
+		}
+	})
 }
