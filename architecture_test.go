@@ -21,18 +21,20 @@ var allowed = map[string][]string{
 	"internal/store/sqlite":    {"record", "catalog", "telemetry", "store"},
 	"internal/store/postgres":  {"record", "catalog", "telemetry", "store"},
 	"internal/store/storetest": {"record", "catalog", "telemetry", "store"},
-	"internal/rule":            {"record", "catalog"},                                                                                       // rules read through an interface that the engine hands in
-	"internal/script":          {"record", "catalog"},                                                                                       // so do scripts
-	"internal/engine":          {"record", "catalog", "telemetry", "store", "rule", "script"},                                               // no dialect, no HTTP
-	"internal/auth":            {"record", "catalog", "store"},                                                                              // who is calling
-	"internal/job":             {"record", "catalog", "store"},                                                                              // durable work, whatever it is
-	"internal/dialect":         {"record", "catalog", "wire", "telemetry"},                                                                  // no engine: it gets an Executor
-	"internal/dialect/now":     {"record", "catalog", "wire", "telemetry", "dialect"},                                                       // never another dialect
-	"internal/edm":             {"record", "catalog"},                                                                                       // services in terms of tables; no wire format
-	"internal/dialect/odata":   {"record", "catalog", "wire", "telemetry", "dialect", "edm"},                                                // never another dialect
-	"internal/project":         {"record", "catalog", "store", "edm"},                                                                       // files to definitions to the database
-	"internal/remote":          {"record", "catalog", "telemetry", "dialect", "auth", "job", "project"},                                     // the executor and the authority over the network; it knows no protocol and no engine
-	"internal/config":          {"gate", "engine", "auth", "store", "dialect/now", "dialect/odata", "server", "record", "script", "remote"}, // settings of all parts
+	"internal/rule":            {"record", "catalog"},                                                                                                       // rules read through an interface that the engine hands in
+	"internal/script":          {"record", "catalog"},                                                                                                       // so do scripts
+	"internal/engine":          {"record", "catalog", "telemetry", "store", "rule", "script"},                                                               // no dialect, no HTTP
+	"internal/auth":            {"record", "catalog", "store"},                                                                                              // who is calling
+	"internal/job":             {"record", "catalog", "store"},                                                                                              // durable work, whatever it is
+	"internal/dialect":         {"record", "catalog", "wire", "telemetry"},                                                                                  // no engine: it gets an Executor
+	"internal/dialect/now":     {"record", "catalog", "wire", "telemetry", "dialect"},                                                                       // never another dialect
+	"internal/endpoint":        {"record", "catalog", "telemetry", "store"},                                                                                 // SQL endpoints below the protocol: the engine and projects use it
+	"internal/dialect/ords":    {"record", "catalog", "wire", "telemetry", "dialect"},                                                                       // never another dialect
+	"internal/edm":             {"record", "catalog"},                                                                                                       // services in terms of tables; no wire format
+	"internal/dialect/odata":   {"record", "catalog", "wire", "telemetry", "dialect", "edm"},                                                                // never another dialect
+	"internal/project":         {"record", "catalog", "store", "edm", "endpoint"},                                                                           // files to definitions to the database
+	"internal/remote":          {"record", "catalog", "telemetry", "dialect", "auth", "job", "project"},                                                     // the executor and the authority over the network; it knows no protocol and no engine
+	"internal/config":          {"gate", "engine", "auth", "store", "dialect/now", "dialect/odata", "dialect/ords", "server", "record", "script", "remote"}, // settings of all parts
 	"internal/server": {
 		"record", "catalog", "store", "telemetry", "wire", "gate", "auth", "job", "engine", "dialect", "dialect/now", "script", "project",
 	},

@@ -15,6 +15,7 @@ import (
 	"weir/internal/catalog"
 	"weir/internal/config"
 	"weir/internal/dialect/now"
+	"weir/internal/endpoint"
 	"weir/internal/engine"
 	"weir/internal/gate"
 	"weir/internal/job"
@@ -90,6 +91,7 @@ func newCore(ctx context.Context, c *config.Config, folder fs.FS, g *gate.Gate, 
 	options.Hash = auth.Hash
 	scripts := script.New(script.Options{Config: c.Script, ParseQuery: now.New(c.Now).ParseQuery, Log: log, Permit: permit(g.Scripts)})
 	options.Invoker = scripts
+	options.SQL = endpoint.New(k.store)
 	if k.engine, err = engine.New(k.store, options); err != nil {
 		return k, usageError{err}
 	}

@@ -19,6 +19,7 @@ import (
 	"weir/internal/dialect"
 	"weir/internal/dialect/now"
 	"weir/internal/dialect/odata"
+	"weir/internal/dialect/ords"
 	"weir/internal/gate"
 	"weir/internal/remote"
 	"weir/internal/server"
@@ -114,6 +115,7 @@ func newFront(ctx context.Context, c *config.Config, g *gate.Gate, b below, log 
 	for _, prefix := range odata.Prefixes {
 		mux.Handle(prefix, services)
 	}
+	mux.Handle(ords.Prefix, ords.New(c.ORDS))
 	var traced func(*server.Visit)
 	if c.Telemetry.OTLP != "" {
 		if n.tracer, err = newTracer(ctx, c.Telemetry, c.Name); err != nil {

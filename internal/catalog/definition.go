@@ -172,15 +172,16 @@ type FieldAccessDef struct {
 	Write []string `yaml:"write,omitempty"`
 }
 
-// EndpointDef is a scripted endpoint.
+// EndpointDef is a scripted or a SQL endpoint.
 type EndpointDef struct {
 	Name   string   `yaml:"name"`
-	Path   string   `yaml:"path"` // template, "/api/snc/orders/{id}"
+	Path   string   `yaml:"path"` // template, "/api/snc/orders/{id}"; of a SQL endpoint what it is called in logs: its parts stand in SQL
 	Method string   `yaml:"method"`
 	Roles  []string `yaml:"roles,omitempty"`  // any of; none: anybody authenticated
 	Public bool     `yaml:"public,omitempty"` // no authentication needed
 	File   string   `yaml:"file,omitempty"`   // in the project, for error positions
-	Script string   `yaml:"script"`
+	Script string   `yaml:"script,omitempty"`
+	SQL    *SQLDef  `yaml:"sql,omitempty"` // of a SQL endpoint, whose Script is empty
 }
 
 // ServiceDef is one file of services/: tables under the names by which a protocol's clients know them.

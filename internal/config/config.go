@@ -20,6 +20,7 @@ import (
 	"weir/internal/auth"
 	"weir/internal/dialect/now"
 	"weir/internal/dialect/odata"
+	"weir/internal/dialect/ords"
 	"weir/internal/engine"
 	"weir/internal/gate"
 	"weir/internal/remote"
@@ -95,6 +96,8 @@ type Config struct {
 	Now now.Options `yaml:"now"`
 	// OData is the odata dialect.
 	OData odata.Options `yaml:"odata"`
+	// ORDS is the ords dialect.
+	ORDS ords.Options `yaml:"ords"`
 
 	// Remote is the line between hubs and backends.
 	Remote remote.Config `yaml:"remote"`
@@ -224,6 +227,7 @@ func Defaults(profile string) Config {
 	c.Engine.Defaults()
 	c.Now.Defaults()
 	c.OData.Defaults()
+	c.ORDS.Defaults()
 	c.Script.Defaults()
 	if profile == ProfileServiceNow {
 		c.Gate = gate.ServiceNow()
@@ -290,6 +294,6 @@ func (c *Config) Validate() error {
 			faults = append(faults, fmt.Errorf("dialects: %q is not a dialect that there is", d))
 		}
 	}
-	faults = append(faults, c.Engine.Validate(), c.Now.Validate(), c.OData.Validate(), c.Remote.Validate(), c.Script.Validate(), c.Gate.Validate(), c.Auth.Validate(), c.Server().Validate())
+	faults = append(faults, c.Engine.Validate(), c.Now.Validate(), c.OData.Validate(), c.ORDS.Validate(), c.Remote.Validate(), c.Script.Validate(), c.Gate.Validate(), c.Auth.Validate(), c.Server().Validate())
 	return errors.Join(faults...)
 }

@@ -21,6 +21,13 @@ type Invoker interface {
 	Invoke(ctx context.Context, snap *catalog.Snapshot, actor *record.Actor, call *record.Invocation) ([]byte, *record.Error)
 }
 
+// SQLRunner runs SQL endpoints for the engine.
+type SQLRunner interface {
+	// RunSQL runs the endpoint for actor. With stream the rows of a query are a cursor that the caller closes, else they are
+	// held in memory, within limit bytes.
+	RunSQL(ctx context.Context, snap *catalog.Snapshot, actor *record.Actor, call *record.Invocation, stream bool, limit int64) (*record.Rows, *record.SQLOutcome, *record.Error)
+}
+
 // Executor is what runs units: an [Engine], or something that passes them on to one.
 type Executor interface {
 	Execute(ctx context.Context, snap *catalog.Snapshot, u *record.Unit) []record.Outcome
@@ -105,10 +112,11 @@ func (x *unit) readAlone(ctx context.Context) {
 	}
 }
 
-// Stream runs a unit of one list, whose outcome holds a streaming Rows that the caller closes.
+// Stream runs a unit of one list, or of one invocation of a SQL endpoint. The outcome of a read holds a streaming Rows that the
+// caller closes.
 func (e *Engine) Stream(ctx context.Context, snap *catalog.Snapshot, u *record.Unit) record.Outcome {
-	if len(u.Ops) != 1 || u.Ops[0].Verb != record.List {
-		return record.Outcome{Err: record.Errorf(record.Invalid, "", "only a unit of one list streams"), Total: -1}
+	if len(u.Ops) != 1 || u.Ops[0].Verb != record.List && (u.Ops[0].Verb != record.Invoke || u.Ops[0].Invoke == nil || u.Ops[0].Invoke.SQL == nil) {
+		return record.Outcome{Err: record.Errorf(record.Invalid, "", "only a unit of one list or of one SQL endpoint streams"), Total: -1}
 	}
 	x := e.begin(ctx, snap, u)
 	t := &x.tasks[0]
@@ -117,6 +125,11 @@ func (e *Engine) Stream(ctx context.Context, snap *catalog.Snapshot, u *record.U
 		return x.out[0]
 	}
 	defer x.rec.Enter(telemetry.App)()
+	if t.op.Verb == record.Invoke {
+		x.runSQL(ctx, t, true)
+		x.out[0].Rows = x.stream(x.out[0].Rows)
+		return x.out[0]
+	}
 	e.count.set(1)
 	if err := x.list(ctx, e.store, t, true); err != nil {
 		x.settle(t, err)

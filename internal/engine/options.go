@@ -76,6 +76,8 @@ type Options struct {
 	Hash func(plain string) (string, error) `yaml:"-"`
 	// Invoker runs scripted endpoints. Without it invocations are refused.
 	Invoker Invoker `yaml:"-"`
+	// SQL runs SQL endpoints. Without it their invocations are refused.
+	SQL SQLRunner `yaml:"-"`
 }
 
 // Defaults fills what is not set.

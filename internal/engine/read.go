@@ -118,6 +118,10 @@ func (x *unit) invoke(ctx context.Context, t *task) {
 	if x.late([]*task{t}) {
 		return
 	}
+	if t.op.Invoke.SQL != nil {
+		x.runSQL(ctx, t, false)
+		return
+	}
 	start := time.Now()
 	x.e.count.invocations.Add(1)
 	ctx, add := telemetry.Aside(ctx) // it may run units, beside others that do
@@ -125,6 +129,19 @@ func (x *unit) invoke(ctx context.Context, t *task) {
 	result, err := x.e.opt.Invoker.Invoke(ctx, x.snap, t.who.actor, t.op.Invoke)
 	t.out.Result = result
 	x.measure([]*task{t}, start, 0, 0)
+	x.settle(t, err)
+}
+
+// runSQL runs a SQL endpoint.
+func (x *unit) runSQL(ctx context.Context, t *task, stream bool) {
+	start := time.Now()
+	x.e.count.invocations.Add(1)
+	rows, out, err := x.e.opt.SQL.RunSQL(ctx, x.snap, t.who.actor, t.op.Invoke, stream, max(x.room.Load(), 1))
+	t.out.Rows, t.out.SQL = rows, out
+	if rows != nil && !rows.Streaming() {
+		x.room.Add(-rows.Size())
+	}
+	x.measure([]*task{t}, start, time.Since(start), 1)
 	x.settle(t, err)
 }
 

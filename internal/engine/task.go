@@ -105,6 +105,10 @@ func (x *unit) prepare(t *task, op *record.Op) {
 			t.fault(record.Errorf(record.Invalid, "", "an invocation names no endpoint"))
 		case op.Group != 0:
 			t.fault(record.Errorf(record.Invalid, "", "an invocation cannot be part of a group"))
+		case op.Invoke.SQL != nil:
+			if x.e.opt.SQL == nil {
+				t.fault(record.Errorf(record.NoPath, "", "SQL endpoints are not available here"))
+			}
 		case x.e.opt.Invoker == nil:
 			t.fault(record.Errorf(record.NoPath, "", "scripted endpoints are not available here"))
 		}

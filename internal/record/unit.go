@@ -17,7 +17,7 @@ const (
 	Update // by key
 	Upsert // by Match fields: update the one record that has them, else insert
 	Delete // by key
-	Invoke // a scripted endpoint
+	Invoke // a scripted or a SQL endpoint
 )
 
 var verbNames = []string{"get", "list", "aggregate", "insert", "update", "upsert", "delete", "invoke"}
@@ -119,11 +119,45 @@ type Condition struct {
 	Negate bool
 }
 
-// Invocation is a call of a scripted endpoint: its name and a JSON document for it. What the documents hold is between
-// the dialect and the script; the engine passes them through.
+// Invocation is a call of an endpoint, by its name. A scripted one gets a JSON document; what the documents hold is between
+// the dialect and the script, the engine passes them through. A SQL endpoint gets SQL.
 type Invocation struct {
 	Endpoint string
 	Args     []byte
+	SQL      *SQLCall
+}
+
+// SQLCall is what a call of a SQL endpoint asks for.
+type SQLCall struct {
+	Binds  []Value  // by the endpoint's binds, in their order; null for what the caller did not give
+	Where  *Expr    // of a query: a condition over its columns, by their names
+	Sort   []Sort   // likewise; a Path is a column
+	Offset int64    // of a query: rows to leave out
+	Limit  int64    // of a query: rows wanted at most; negative: no more than the bound on all endpoints
+	Tags   []string // entity tags that the caller has: when the tag query answers one of them, the query is not run
+	Match  []string // of a block: the tag query must answer one of them, else nothing is run and the outcome is a Precondition
+	Login  *Login   // run it in a session of this database user's own
+	ID     string   // of the request, for the database's own log
+}
+
+// Login is a database user with the password. It is never logged or stored.
+type Login struct{ User, Password string }
+
+// SQLOutcome is what became of a call of a SQL endpoint beside the rows of its query.
+type SQLOutcome struct {
+	Tag      string    // what the tag query answers; "" without one
+	Same     bool      // Tag is one that the caller has; the query was not run
+	Status   int       // of a block: the status that it set, 0 for none
+	Forward  string    // of a block: the address that it forwards to, "" for none
+	Out      []Assign  // of a block: its OUT parameters with their values, in the order of their declaration
+	Sets     []OutRows // of a block: its OUT parameters that are rows
+	Affected int64     // of a block: rows written by all of its statements
+}
+
+// OutRows is an OUT parameter that holds rows.
+type OutRows struct {
+	Name string
+	Rows *Rows
 }
 
 // Actor is on whose behalf an op runs.
@@ -156,13 +190,14 @@ type Unit struct {
 // Outcome is what became of one op.
 type Outcome struct {
 	Err        *Error
-	Unserviced bool    // not begun: nothing happened, safe to send again
-	Key        []Value // of the record written or read
-	Rows       *Rows   // what Return or the query asked for; nil if nothing
-	Total      int64   // with Query.Count, all matching records; else -1
-	Inserted   bool    // an upsert or insert that made a new record
-	Changed    bool    // a write that changed something
-	Result     []byte  // of an invocation
+	Unserviced bool        // not begun: nothing happened, safe to send again
+	Key        []Value     // of the record written or read
+	Rows       *Rows       // what Return or the query asked for; nil if nothing
+	Total      int64       // with Query.Count, all matching records; else -1
+	Inserted   bool        // an upsert or insert that made a new record
+	Changed    bool        // a write that changed something
+	Result     []byte      // of an invocation of a scripted endpoint
+	SQL        *SQLOutcome // of an invocation of a SQL endpoint
 	Stat       Stat
 }
 

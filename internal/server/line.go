@@ -397,7 +397,7 @@ func (v *Visit) single(ctx context.Context, snap *catalog.Snapshot, a *wire.Answ
 			ex.Token = v.token + "#" + strconv.Itoa(round)
 		}
 		u := dialect.UnitOf(snap, &v.call, ex)
-		if ex.Next == nil && len(u.Ops) == 1 && u.Ops[0].Verb == record.List && v.w != nil {
+		if ex.Next == nil && v.streams(u) {
 			return v.stream(ctx, snap, ex, u, a)
 		}
 		out := v.exec.Execute(ctx, snap, u)
@@ -426,7 +426,17 @@ func (v *Visit) single(ctx context.Context, snap *catalog.Snapshot, a *wire.Answ
 	}
 }
 
-// stream runs a unit of one list. What fits into the buffer is answered like everything else; more goes out while rows still come.
+// streams reports whether the answer of a unit may go out while its rows still come: it is one read alone.
+func (v *Visit) streams(u *record.Unit) bool {
+	if v.w == nil || len(u.Ops) != 1 {
+		return false
+	}
+	op := &u.Ops[0]
+	reads := v.call.Method == http.MethodGet || v.call.Method == http.MethodHead
+	return op.Verb == record.List || reads && op.Verb == record.Invoke && op.Invoke.SQL != nil
+}
+
+// stream runs a unit of one read. What fits into the buffer is answered like everything else; more goes out while rows still come.
 func (v *Visit) stream(ctx context.Context, snap *catalog.Snapshot, ex *dialect.Exchange, u *record.Unit, a *wire.Answer) error {
 	at, sql, before := v.Recorder.Elapsed(), v.Recorder.SQL.Load(), v.Recorder.Rows.Load()
 	out := []record.Outcome{v.exec.Stream(ctx, snap, u)}
@@ -439,7 +449,7 @@ func (v *Visit) stream(ctx context.Context, snap *catalog.Snapshot, ex *dialect.
 	a.Flush = nil
 	v.note(out)
 	v.Recorder.AddSets(telemetry.Set{
-		Verb: record.List.String(), Table: u.Ops[0].Table, Ops: 1, Rows: int(v.Recorder.Rows.Load() - before), Start: at, Time: time.Duration(v.Recorder.SQL.Load() - sql),
+		Verb: u.Ops[0].Verb.String(), Table: u.Ops[0].Table, Ops: 1, Rows: int(v.Recorder.Rows.Load() - before), Start: at, Time: time.Duration(v.Recorder.SQL.Load() - sql),
 	})
 	if rows == nil || rows.Err() == nil {
 		return nil

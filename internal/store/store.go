@@ -29,6 +29,7 @@ type Store interface {
 	Numbers(ctx context.Context, sequence string, start int64, n int) (int64, error)
 	// Schema inspects and changes stored tables.
 	Schema() Schema
+	Plain
 	// Watch calls changed when any node has called Notify, until ctx ends. It may also call it without need.
 	Watch(ctx context.Context, changed func()) error
 	// Notify tells all nodes that definitions or credentials changed.
@@ -50,6 +51,12 @@ type Tx interface {
 	Update(ctx context.Context, s *UpdateSet) (*Written, error)
 	// Delete removes the records with the given keys.
 	Delete(ctx context.Context, s *DeleteSet) (*Written, error)
+	// Run runs a statement of the operator's own and holds the rows that it gives, nil if it gives none, in memory. affected
+	// is the number of rows written.
+	Run(ctx context.Context, st *Statement, args []record.Value) (rows *record.Rows, affected int64, err error)
+	// Load writes new records as fast as the database takes them (COPY on PostgreSQL): values are Fit for their fields, and
+	// any fault fails the whole call, which then has written nothing that Back does not undo.
+	Load(ctx context.Context, t *catalog.Table, fields []string, rows [][]record.Value) error
 	// Mark sets the point that Back returns to; marks nest.
 	Mark(ctx context.Context) error
 	// Back undoes everything since the last Mark and keeps that mark.
