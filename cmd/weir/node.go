@@ -33,6 +33,7 @@ type node struct {
 	below  below
 	gate   *gate.Gate
 	server *server.Server
+	logins *auth.Logins
 	tracer *tracer // nil unless telemetry.otlp is set
 	log    *slog.Logger
 
@@ -100,7 +101,7 @@ func newHub(ctx context.Context, c *config.Config, log *slog.Logger) (*node, err
 
 // newFront opens the listeners of a node, which owns from then on what it stands on.
 func newFront(ctx context.Context, c *config.Config, g *gate.Gate, b below, log *slog.Logger) (n *node, err error) {
-	n = &node{below: b, gate: g, log: log, base: c.Gate, settings: make(chan gate.Config), changes: make(chan gateChange)}
+	n = &node{below: b, gate: g, logins: auth.NewLogins(c.Auth, c.ORDS.DatabaseRoles), log: log, base: c.Gate, settings: make(chan gate.Config), changes: make(chan gateChange)}
 	defer func() {
 		if err != nil {
 			n.close()
@@ -124,7 +125,7 @@ func newFront(ctx context.Context, c *config.Config, g *gate.Gate, b below, log 
 		traced = n.tracer.visit
 	}
 	n.server, err = server.New(server.Options{
-		Config: c.Server(), Gate: g, Auth: b.auth, Exec: b.exec, Mux: mux, Fallback: front, Snapshot: b.snapshot, Jobs: b.jobs,
+		Config: c.Server(), Gate: g, Auth: b.auth, Logins: n.logins, Exec: b.exec, Mux: mux, Fallback: front, Snapshot: b.snapshot, Jobs: b.jobs,
 		Ready: b.ready, Pool: b.pool, Counters: b.counters, Collectors: b.collectors, Trace: traced, Log: log,
 		GateSettings: server.GateSettings{
 			JSON:   func() ([]byte, error) { return config.GateJSON(g.Config()) },
@@ -213,6 +214,7 @@ func giveBackMemory(ctx context.Context, work func() (done, busy int64)) {
 }
 
 func (n *node) close() error {
+	n.logins.Close()
 	var err error
 	if n.tracer != nil {
 		err = n.tracer.close()

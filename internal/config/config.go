@@ -247,7 +247,7 @@ const (
 func (c *Config) Server() server.Config {
 	return server.Config{
 		Listen: c.Listen, TLS: c.TLS, Limits: c.Limits, Log: c.Log, TxLog: c.Transactions, Telemetry: c.Telemetry,
-		Compress: c.Compress, CORS: c.CORS, Proxies: c.Proxies, Async: c.Async,
+		Compress: c.Compress, CORS: c.CORS, Proxies: c.Proxies, Async: c.Async, Trusted: c.Auth.Trusted,
 	}
 }
 

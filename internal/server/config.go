@@ -216,6 +216,12 @@ type TLS struct {
 	// Key is the file with the certificate's key, PEM.
 	Key string `yaml:"key"`
 
+	// ClientCA is the file with the certificates, PEM, of those who vouch for clients that show a certificate of their own. Who shows
+	// none is served as well; see auth.trusted.certs.
+	//
+	// Defaults to "": clients are not asked.
+	ClientCA string `yaml:"client_ca"`
+
 	// Self makes a certificate of its own at start, which nobody trusts: for tests.
 	//
 	// Defaults to false.
@@ -233,6 +239,9 @@ type Config struct {
 	Compress  Compress
 	CORS      CORS
 	Async     Async
+
+	// Trusted is a gateway in front that says who is calling.
+	Trusted auth.Trusted
 
 	// Proxies are the addresses and networks of reverse proxies whose X-Forwarded-Proto and X-Forwarded-Host are believed, for the links
 	// in answers.
@@ -291,6 +300,13 @@ func (c Config) Validate() error {
 	if c.TLS.Self && c.TLS.Cert != "" {
 		fault("tls: either self or cert and key")
 	}
+	encrypted := c.TLS.Self || c.TLS.Cert != ""
+	if c.TLS.ClientCA != "" && !encrypted {
+		fault("tls.client_ca: needs tls.cert and tls.key")
+	}
+	if len(c.Trusted.Certs) > 0 && c.TLS.ClientCA == "" {
+		fault("auth.trusted.certs: tls.client_ca must say who vouches for them")
+	}
 	positive("limits.body", c.Limits.Body)
 	positive("limits.header_bytes", int64(c.Limits.HeaderBytes))
 	positive("limits.connections", int64(c.Limits.Connections))
@@ -329,7 +345,7 @@ func (c Config) Validate() error {
 			fault("cors.origins: %q is not an origin such as https://host or https://host:port", o)
 		}
 	}
-	if _, err := parseNetworks(c.Proxies); err != nil {
+	if _, err := auth.ParseNetworks(c.Proxies); err != nil {
 		fault("proxies: %v", err)
 	}
 	if c.Async.Workers < 0 {

@@ -35,6 +35,10 @@ type Options struct {
 	//
 	// Defaults to 64 KiB.
 	MaxQuery int `yaml:"max_query"`
+	// DatabaseRoles are the roles of everybody who calls an endpoint with a login of the database's own (@auth database).
+	//
+	// Defaults to none.
+	DatabaseRoles []string `yaml:"database_roles"`
 }
 
 // Defaults fills what is zero with its default.
