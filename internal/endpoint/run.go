@@ -168,7 +168,7 @@ func (x *run) query() (*record.Rows, error) {
 		return nil, err
 	}
 	if len(st.Nested) > 0 {
-		return x.nest(st, p, rows, x.call.Binds, nil)
+		return x.nest(st, p, rows, x.call.Binds)
 	}
 	rows.Fields, rows.Types = p.names, p.types
 	if !x.stream {
