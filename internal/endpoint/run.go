@@ -3,6 +3,7 @@ package endpoint
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -136,7 +137,7 @@ func (x *run) tag(out *record.SQLOutcome) error {
 	p := x.r.statement(x.def.Name, -1, x.compiled.Tag, "", nil)
 	rows, err := x.r.st.Select(x.ctx, p.st, x.args(p, x.call.Binds, nil), x.options)
 	if err != nil {
-		return err
+		return x.at(err, x.compiled.Tag)
 	}
 	defer rows.Close()
 	row, ok := rows.Next()
@@ -165,7 +166,7 @@ func (x *run) query() (*record.Rows, error) {
 	p := x.r.statement(x.def.Name, 0, st, w.key(), w)
 	rows, err := x.r.st.Select(x.ctx, p.st, x.args(p, x.call.Binds, w.args), x.options)
 	if err != nil {
-		return nil, err
+		return nil, x.at(err, st)
 	}
 	if len(st.Nested) > 0 {
 		return x.nest(st, p, rows, x.call.Binds)
@@ -251,9 +252,19 @@ func (x *run) resultSet(st *catalog.SQLStatement) bool {
 	})
 }
 
-// at says which statement of a block an error is of.
+// at gives an error about a parameter of a statement the name that the caller knows it by.
 func (x *run) at(err error, st *catalog.SQLStatement) error {
-	return err
+	e := record.AsError(err)
+	number, ok := strings.CutPrefix(e.Field, "$")
+	n, bad := strconv.Atoi(number)
+	if !ok || bad != nil {
+		return err
+	}
+	named := *e
+	if named.Field = ""; n >= 1 && n <= len(st.Params) {
+		named.Field = x.outside(x.compiled.Binds[st.Params[n-1]].Name)
+	}
+	return &named
 }
 
 func (x *run) bind(name string) int {

@@ -183,7 +183,7 @@ func TestRun_RolesAndErrors(t *testing.T) {
 	onEach(t, func(t *testing.T, w *world) {
 		w.mustApply(map[string]string{
 			"secret": "-- @method GET secret\n-- @roles hr, boss\nSELECT id FROM emp",
-			"div":    "-- @method GET div\nSELECT 1 / (id - id) AS x, CAST(:v AS integer) AS v FROM emp",
+			"number": "-- @method GET number\n-- @param n as v INT\nSELECT id FROM emp WHERE id = CAST(:v AS integer)",
 			"status": "-- @method POST status\nSELECT 7 AS \":status_code\"",
 		})
 		run := func(name string, binds map[string]any, roles ...string) *record.Error {
@@ -199,8 +199,25 @@ func TestRun_RolesAndErrors(t *testing.T) {
 		if err := run("secret", nil, "other"); err == nil || err.Kind != record.Forbidden {
 			t.Errorf("%v", err)
 		}
+		if err := run("number", map[string]any{"v": "x"}); w.st.Name() == "postgres" && (err == nil || err.Kind != record.Invalid || err.Field != "n") {
+			t.Errorf("%v", err)
+		}
 		if err := run("status", nil); err == nil || err.Kind != record.Rejected || err.Rule != "hr/status" {
 			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestQuery_ArraysAreJSON(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		if w.st.Name() != "postgres" {
+			return // SQLite has no arrays
+		}
+		w.mustApply(map[string]string{"a": "-- @method GET a\nSELECT ARRAY[1, 2] AS \"Of\", id, CURSOR(SELECT ARRAY['x'] AS t) AS c FROM emp ORDER BY id DESC LIMIT 2"})
+		c := w.call("a", nil)
+		c.SQL.Limit = 1
+		if got, want := squeeze(w.rows(c)), `[{"Of":[1,2],"id":13,"c":[{"t":["x"]}]}]`; got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	})
 }
