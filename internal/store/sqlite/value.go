@@ -115,13 +115,15 @@ func column(p *prepared, i int, t record.Type) record.Value {
 			return record.BoolValue(n != 0)
 		case record.TypeFloat:
 			return record.NumValue(float64(n))
+		case store.Untyped:
+			return record.IntValue(n)
 		case record.TypeDateTime: // seconds since 1970, as tables of others may hold it
 			return record.Value{Form: record.Time, N: n * 1_000_000}
 		}
 	case sqlite3.FLOAT:
 		f := p.ColumnFloat(i)
 		switch t {
-		case record.TypeFloat:
+		case record.TypeFloat, store.Untyped:
 			return record.NumValue(f)
 		case record.TypeInteger, record.TypeDuration:
 			if n := int64(f); float64(n) == f {
@@ -140,7 +142,7 @@ func column(p *prepared, i int, t record.Type) record.Value {
 		if n, ok := parseMicros(s); ok {
 			return record.Value{Form: record.Time, N: n}
 		}
-	case t.Textual(), t == record.TypeDecimal:
+	case t.Textual(), t == record.TypeDecimal, t == store.Untyped:
 		return record.TextValue(s)
 	}
 	if v, err := record.Parse(t, s); err == nil {
