@@ -14,6 +14,7 @@ type SQLDef struct {
 	PageSize    *int          // rows of a page when the caller names no limit; 0: no paging; nil: the setting ords.page_size
 	ETag        string        // ETagHash (default), ETagQuery, ETagNone
 	TagQuery    string        // SQL, with ETagQuery
+	TagLine     int           // of the file where it begins
 	Params      []SQLParam    // parameters that are declared; further names of the SQL are bound from path and query
 	Columns     []SQLColumn   // types of columns that are declared, because the database cannot say them
 	Auth        []string      // ways to prove who is calling: basic, oauth, database, header; none: any but database

@@ -8,17 +8,11 @@ package endpoint
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"weir/internal/catalog"
 	"weir/internal/record"
 	"weir/internal/store"
 )
-
-// Parse reads a SQL endpoint file: annotations in the comments at its top, then SQL. Each fault begins with file:line.
-func Parse(file, text string) (catalog.EndpointDef, []error) {
-	return catalog.EndpointDef{Name: strings.TrimSuffix(strings.TrimPrefix(file, "endpoints/"), ".sql")}, []error{fmt.Errorf("%s:1: SQL endpoints are not read yet", file)}
-}
 
 // Compile has the database describe the endpoint's statements and fills def.SQL.Compiled. The error joins all faults, each with
 // file, line and column.
