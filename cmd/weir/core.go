@@ -53,8 +53,12 @@ func openStore(ctx context.Context, c *config.Config) (store.Store, error) {
 			Path: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait, Statement: c.Database.StatementTimeout,
 		}))
 	}
+	least := c.Database.Pool.Min
+	if least == 0 {
+		least = -1
+	}
 	return opened(postgres.Open(ctx, postgres.Options{
-		URL: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait,
+		URL: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait, Min: least, Idle: c.Database.Pool.Idle, Age: c.Database.Pool.Age,
 		Statement: c.Database.StatementTimeout, Lock: c.Database.LockTimeout,
 	}))
 }
