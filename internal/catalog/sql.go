@@ -84,14 +84,25 @@ type SQLBind struct {
 	Out    bool // a block assigns it
 }
 
+// SQLType is the type of a parameter.
+type SQLType struct {
+	Type   string // name of a record.Type; "" when each value says it itself
+	Native string
+}
+
+// MaxRowsMark stands in compiled texts where the bound on the rows of a nested query goes. It is SQL as it stands.
+const MaxRowsMark = "/*max_rows*/10000"
+
 // SQLStatement is one statement.
 type SQLStatement struct {
-	SQL     string // with parameters $1 … or ?1 …
-	Params  []int  // by parameter: index into the binds
+	SQL     string    // with parameters $1 … or ?1 …
+	Params  []int     // by parameter: index into the binds
+	Takes   []SQLType // by parameter: what the database takes there
 	Columns []SQLColumn
 	Line    int         // of the file where it begins
 	Reads   bool        // it gives rows
-	Into    []string    // of a block: OUT parameters that get the columns of its first row; one of type RESULTSET gets all rows
+	Bounded bool        // it has a LIMIT, OFFSET, FETCH or FOR of its own
+	Into    []string    // of a block, by column: the bind that gets its value in the first row, "" for none; a single RESULTSET gets all rows
 	Nested  []SQLNested // with Nested "rows": read for each row
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"weir/internal/catalog"
 	"weir/internal/edm"
+	"weir/internal/endpoint"
 	"weir/internal/record"
 )
 
@@ -37,7 +38,7 @@ type Data struct {
 }
 
 // Read reads the project whose weir.yaml stands at the root of folder. It looks at tables/*.yaml,
-// services/*.yaml, endpoints/**/*.js, data/*.csv and weir.yaml, all of which may be missing; other files in these folders are faults, unless their names begin
+// services/*.yaml, endpoints/**/*.js and *.sql, data/*.csv and weir.yaml, all of which may be missing; other files in these folders are faults, unless their names begin
 // with a dot or they are README.md. The error joins all faults, each with its file and line. That tables fit together is
 // for [Project.Build] to say.
 func Read(folder fs.FS) (*Project, error) {
@@ -55,7 +56,7 @@ func Read(folder fs.FS) (*Project, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		faults = append(faults, err)
 	}
-	each := func(dir, ext string, nested bool, read func(file string) []error) {
+	each := func(dir, exts string, nested bool, read func(file string) []error) {
 		err := fs.WalkDir(folder, dir, func(file string, e fs.DirEntry, err error) error {
 			switch {
 			case err != nil && file == dir && errors.Is(err, fs.ErrNotExist):
@@ -71,8 +72,8 @@ func Read(folder fs.FS) (*Project, error) {
 					faults = append(faults, fmt.Errorf("%s: %s holds no folders", file, dir))
 					return fs.SkipDir
 				}
-			case path.Ext(file) != ext:
-				faults = append(faults, fmt.Errorf("%s: files in %s end in %s", file, dir, ext))
+			case !slices.Contains(strings.Split(exts, " or "), path.Ext(file)):
+				faults = append(faults, fmt.Errorf("%s: files in %s end in %s", file, dir, exts))
 			default:
 				faults = append(faults, read(file)...)
 			}
@@ -84,7 +85,7 @@ func Read(folder fs.FS) (*Project, error) {
 	}
 	each("tables", ".yaml", false, p.readTable)
 	each("services", ".yaml", false, p.readService)
-	each("endpoints", ".js", true, p.readEndpoint)
+	each("endpoints", ".js or .sql", true, p.readEndpoint)
 	each("data", ".csv", false, func(file string) []error {
 		p.Data = append(p.Data, Data{
 			File: file, Table: strings.TrimSuffix(path.Base(file), ".csv"),
@@ -246,6 +247,9 @@ func (p *Project) sameRoute() []error {
 	var faults []error
 	first := map[string]string{}
 	for _, e := range p.Definitions.Endpoints {
+		if e.SQL != nil {
+			continue
+		}
 		route := e.Method + " " + parameter.ReplaceAllString(strings.TrimSuffix(e.Path, "/"), "{}")
 		if other, ok := first[route]; ok {
 			faults = append(faults, fmt.Errorf("%s:1: %s %s is the path of %s already", e.File, e.Method, e.Path, other))
@@ -253,7 +257,7 @@ func (p *Project) sameRoute() []error {
 		}
 		first[route] = e.File
 	}
-	return faults
+	return append(faults, endpoint.Collisions(p.Definitions.Endpoints)...)
 }
 
 // sorted is definitions in the order that they have in the database, so that a snapshot is the same from both.

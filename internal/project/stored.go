@@ -29,7 +29,7 @@ const format = "1"
 // ten times faster than YAML; empty keys are left out.
 type stored struct {
 	rows     [][3]string
-	checksum string
+	checksum string // of the sources: what a database made of SQL endpoints is no part of it
 }
 
 func encode(d catalog.Definitions) (stored, error) {
@@ -42,6 +42,13 @@ func encode(d catalog.Definitions) (stored, error) {
 			return fmt.Errorf("%s %s: %w", kind, name, err)
 		}
 		s.rows = append(s.rows, [3]string{kind, name, string(body)})
+		if e, ok := def.(*catalog.EndpointDef); ok && e.SQL != nil && e.SQL.Compiled != nil {
+			source, sql := *e, *e.SQL
+			source.SQL, sql.Compiled = &sql, nil
+			if body, err = json.Marshal(&source, json.OmitZeroStructFields(true), json.Deterministic(true)); err != nil {
+				return fmt.Errorf("%s %s: %w", kind, name, err)
+			}
+		}
 		fmt.Fprintf(sum, "%s %q %d\n", kind, name, len(body))
 		sum.Write(body)
 		return nil

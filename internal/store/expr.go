@@ -122,7 +122,7 @@ func (s *scope) cond(e *numbered) (string, error) {
 		return s.c.order(a.sql, a.typ) + " " + comparisons[e.Op] + " " + b.sql, nil
 	case record.In:
 		return s.in(e)
-	case record.Contains, record.StartsWith, record.EndsWith:
+	case record.Contains, record.StartsWith, record.EndsWith, record.Like:
 		return s.search(e)
 	case record.IsEmpty:
 		if len(e.args) < 1 {
@@ -305,7 +305,7 @@ func (s *scope) search(e *numbered) (string, error) {
 		return "1 = 0", nil
 	}
 	if y.Op == record.Const && y.Value.Form == record.Text {
-		if y.Value.S == "" {
+		if y.Value.S == "" && e.Op != record.Like {
 			return x + " IS NOT NULL", nil
 		}
 		form, end := asIs, after
@@ -333,6 +333,8 @@ func (s *scope) find(op record.ExprOp, x, needle string) string {
 	switch op {
 	case record.Contains:
 		return fmt.Sprintf(s.c.instr, x, needle) + " > 0"
+	case record.Like:
+		return s.c.like(x, needle)
 	case record.StartsWith:
 		return fmt.Sprintf("substr(%s, 1, length(%s)) = %s", x, needle, needle)
 	}

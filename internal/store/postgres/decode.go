@@ -144,6 +144,30 @@ func alias(b []byte) string {
 	return unsafe.String(&b[0], len(b))
 }
 
+// typeOf is the field type of a column whose statement does not say it. The server writes the values of all other types as
+// text.
+func typeOf(oid uint32) record.Type {
+	switch oid {
+	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID:
+		return record.TypeInteger
+	case pgtype.NumericOID:
+		return record.TypeDecimal
+	case pgtype.Float4OID, pgtype.Float8OID:
+		return record.TypeFloat
+	case pgtype.BoolOID:
+		return record.TypeBoolean
+	case pgtype.TimestampOID, pgtype.TimestamptzOID:
+		return record.TypeDateTime
+	case pgtype.DateOID:
+		return record.TypeDate
+	case pgtype.JSONOID, pgtype.JSONBOID:
+		return record.TypeJSON
+	case pgtype.ByteaOID:
+		return record.TypeBytes
+	}
+	return record.TypeString
+}
+
 // columnsOf is how the columns of a prepared statement are read, and the formats to ask for. skip is the number of
 // leading columns that are not of out.
 func columnsOf(fields []pgconn.FieldDescription, st *store.Statement) ([]column, []int16) {
@@ -153,9 +177,15 @@ func columnsOf(fields []pgconn.FieldDescription, st *store.Statement) ([]column,
 		skip = 1
 	}
 	for i := range fields {
-		t := record.TypeInteger
-		if i >= skip && i-skip < len(st.Out) {
+		t := store.Untyped
+		switch {
+		case i < skip:
+			t = record.TypeInteger
+		case i-skip < len(st.Out):
 			t = st.Out[i-skip].Type
+		}
+		if t == store.Untyped {
+			t = typeOf(fields[i].DataTypeOID)
 		}
 		columns[i], formats[i] = columnOf(t, fields[i].DataTypeOID)
 	}

@@ -51,6 +51,11 @@ type encoder struct {
 func (e *encoder) encode(oids []uint32, s *step) error {
 	st, args := s.st, s.args
 	e.buf, e.spans, e.values, e.formats = e.buf[:0], e.spans[:0], e.values[:0], e.formats[:0]
+	if s.plain {
+		if err := e.plain(oids, s.values); err != nil {
+			return err
+		}
+	}
 	for i := range args {
 		oid, at, format := oids[i], len(e.buf), textFormat
 		var err error

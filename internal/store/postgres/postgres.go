@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -103,6 +104,7 @@ type Store struct {
 	numbers  *pgxpool.Pool
 	compiler *store.Compiler
 
+	role     role
 	slots    chan struct{} // one for each connection that may be in use
 	waiting  atomic.Int64
 	borrowed atomic.Int64
@@ -308,6 +310,13 @@ func (s *Store) with(ctx context.Context, f func(*pgx.Conn) error) error {
 		return err
 	}
 	defer s.release(conn)
+	session := sessionOf(conn)
+	if set := session.adopt(settings{}); len(set) > 0 { // an endpoint's statement was here
+		if err := session.pg.Exec(ctx, strings.Join(set, "; ")).Close(); err != nil {
+			return translate(ctx, err, nil)
+		}
+		session.settle()
+	}
 	if err := f(conn.Conn()); err != nil {
 		return translate(ctx, err, nil)
 	}

@@ -21,14 +21,14 @@ func (s *Store) Query(ctx context.Context, q *store.Read) (*store.Result, error)
 	if err != nil {
 		return nil, err
 	}
-	c, total, err := read.start(ctx, sessionOf(conn), nil)
+	c, total, err := read.start(ctx, sessionOf(conn))
 	if err != nil && broken(ctx, conn) {
 		// It broke while it was idle, most likely, and a read does no harm when it is done twice.
 		s.release(conn)
 		if conn, err = s.acquire(ctx); err != nil {
 			return nil, err
 		}
-		c, total, err = read.start(ctx, sessionOf(conn), nil)
+		c, total, err = read.start(ctx, sessionOf(conn))
 	}
 	if err != nil {
 		s.release(conn)
@@ -62,10 +62,10 @@ func (s *Store) compile(q *store.Read) (*compiled, error) {
 }
 
 // start runs the read and returns its cursor and the number of all records (-1 if not asked for).
-func (r *compiled) start(ctx context.Context, s *session, before []string) (c *cursor, total int64, err error) {
+func (r *compiled) start(ctx context.Context, s *session) (c *cursor, total int64, err error) {
 	begin := time.Now()
 	defer func() { telemetry.From(ctx).Statement(time.Since(begin)) }()
-	if c, err = s.start(ctx, before, r.steps...); err != nil {
+	if c, err = s.start(ctx, s.adopt(settings{}), r.steps...); err != nil {
 		return nil, 0, err
 	}
 	if len(r.steps) == 1 {
@@ -87,6 +87,7 @@ type stream struct {
 	conn   *pgxpool.Conn
 	ctx    context.Context // of the read, for the meaning of its errors
 	cursor *cursor
+	fault  func(error) *record.Error // nil: translate
 	err    error
 	done   bool
 }
@@ -106,7 +107,11 @@ func (s *stream) Next() ([]record.Value, bool) {
 func (s *stream) finish() {
 	s.done = true
 	if err := s.cursor.close(); err != nil {
-		s.err = translate(s.ctx, err, nil)
+		if s.fault != nil {
+			s.err = s.fault(err)
+		} else {
+			s.err = translate(s.ctx, err, nil)
+		}
 	}
 	s.store.release(s.conn)
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,7 +19,49 @@ type session struct {
 	named int
 	enc   encoder
 	row   []record.Value
+
+	now     settings // what the session was told last
+	certain bool     // and it is so: no transaction was undone since
 }
+
+// settings are what statements want of a session beyond how it was opened. The zero value is a session as it was opened.
+type settings struct {
+	role    string        // the role that they run as; "": the login
+	timeout time.Duration // of each statement; 0: Options.Statement
+	name    string        // of the request, for the database's log
+}
+
+// adopt returns the commands that give the session its settings: none when it has them already. They travel with the
+// statement, and whoever sees them committed says so by settle. What is undone meanwhile leaves it uncertain, and then all
+// of them are sent again.
+func (s *session) adopt(want settings) []string {
+	if s.certain && s.now == want {
+		return nil
+	}
+	var list []string
+	if !s.certain || s.now.role != want.role {
+		list = append(list, setRole(want.role))
+	}
+	if !s.certain || s.now.timeout != want.timeout {
+		if want.timeout > 0 {
+			list = append(list, "SET statement_timeout = "+millis(want.timeout))
+		} else {
+			list = append(list, "RESET statement_timeout")
+		}
+	}
+	if !s.certain || s.now.name != want.name {
+		if want.name != "" {
+			list = append(list, "SET application_name = "+quoteText("weir "+want.name))
+		} else {
+			list = append(list, "RESET application_name")
+		}
+	}
+	s.now, s.certain = want, false
+	return list
+}
+
+// settle says that everything sent so far is committed.
+func (s *session) settle() { s.certain = true }
 
 // prepared is one statement on one connection.
 type prepared struct {
@@ -26,6 +69,8 @@ type prepared struct {
 	desc    *pgconn.StatementDescription
 	columns []column
 	formats []int16
+	names   []string      // of the columns
+	types   []record.Type // of the columns
 }
 
 // maxPrepared is how many statements a connection keeps prepared. As in the compiler, who needs more makes them up.
@@ -39,9 +84,13 @@ func sessionOf(conn *pgxpool.Conn) *session {
 	if s, ok := pg.CustomData()[sessionKey].(*session); ok {
 		return s
 	}
-	s := &session{pg: pg, stmts: map[string]*prepared{}}
+	s := newSession(pg)
 	pg.CustomData()[sessionKey] = s
 	return s
+}
+
+func newSession(pg *pgconn.PgConn) *session {
+	return &session{pg: pg, stmts: map[string]*prepared{}, certain: true}
 }
 
 func (s *session) prepare(ctx context.Context, st *store.Statement) (*prepared, error) {
@@ -56,17 +105,20 @@ func (s *session) prepare(ctx context.Context, st *store.Statement) (*prepared, 
 		s.stmts[st.SQL] = p
 	}
 	if p.of != st { // the same text may have been compiled for another snapshot, whose fields have other types
+		p.of, p.types = st, nil
 		p.columns, p.formats = columnsOf(p.desc.Fields, st)
-		p.of = st
 	}
 	return p, nil
 }
 
-// step is one statement with its arguments. fields are the names of the columns of its rows, for errors.
+// step is one statement with its arguments. fields are the names of the columns of its rows, for errors. A plain one is the
+// operator's own: its arguments are values, of any form.
 type step struct {
 	st     *store.Statement
 	args   []store.Arg
 	fields []string
+	plain  bool
+	values []record.Value
 }
 
 // start sends commands without parameters and then one or two statements, in one round trip, and returns a cursor on the
@@ -91,7 +143,7 @@ func (s *session) start(ctx context.Context, before []string, steps ...step) (*c
 			return nil, err
 		}
 		rr := s.pg.ExecStatement(ctx, plans[0].desc, s.enc.values, s.enc.formats, plans[0].formats)
-		return &cursor{s: s, rr: rr, columns: plans[0].columns}, nil
+		return &cursor{s: s, rr: rr, plan: plans[0], columns: plans[0].columns, plain: steps[0].plain}, nil
 	}
 	var batch pgconn.Batch
 	for _, sql := range before {
@@ -103,7 +155,7 @@ func (s *session) start(ctx context.Context, before []string, steps ...step) (*c
 		}
 		batch.ExecStatement(plans[i].desc, s.enc.values, s.enc.formats, plans[i].formats)
 	}
-	c := &cursor{s: s, multi: s.pg.ExecBatch(ctx, &batch), columns: plans[0].columns}
+	c := &cursor{s: s, multi: s.pg.ExecBatch(ctx, &batch), plan: plans[0], columns: plans[0].columns, plain: steps[0].plain}
 	if len(steps) == 2 {
 		c.second = plans[1].columns
 	}
@@ -137,8 +189,11 @@ type cursor struct {
 	s       *session
 	multi   *pgconn.MultiResultReader // nil: rr is alone
 	rr      *pgconn.ResultReader
+	plan    *prepared
 	columns []column
 	second  []column
+	plain   bool // a value that is not of its column's type is read as its text
+	tag     pgconn.CommandTag
 	err     error
 }
 
@@ -151,6 +206,9 @@ func (c *cursor) next() ([]record.Value, bool) {
 	row := c.s.row[:0]
 	for i := range c.columns {
 		v, err := c.columns[i].value(values[i])
+		if err != nil && c.plain {
+			v, err = record.TextValue(string(values[i])), nil
+		}
 		if err != nil {
 			c.err = err
 			return nil, false
@@ -178,11 +236,15 @@ func (c *cursor) advance() error {
 
 // close reads what is left and returns what went wrong, if anything.
 func (c *cursor) close() error {
-	_, err := c.rr.Close()
+	tag, err := c.rr.Close()
 	if c.multi != nil {
 		if e := c.multi.Close(); err == nil {
 			err = e
 		}
+	}
+	c.tag = tag
+	if err == nil && !c.s.certain && c.s.pg.TxStatus() == 'I' {
+		c.s.settle()
 	}
 	if c.err != nil && err == nil {
 		err = c.err

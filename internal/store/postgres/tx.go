@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,8 @@ type tx struct {
 	store   *Store
 	conn    *pgxpool.Conn
 	session *session
+	want    settings
+	memory  int64 // that the rows of one Run may take; 0: no bound
 	pending []string
 	begun   bool // BEGIN was sent
 	done    bool
@@ -46,7 +49,7 @@ func (t *tx) start(ctx context.Context, steps ...step) (*cursor, error) {
 	if t.done {
 		return nil, record.Errorf(record.Internal, "", "the transaction is over")
 	}
-	before := t.pending
+	before := t.before()
 	if t.session.pg.TxStatus() == 'E' && len(before) > 0 {
 		// Preparing is refused until the failed part is undone.
 		if err := t.session.pg.Exec(ctx, strings.Join(before, "; ")).Close(); err != nil {
@@ -64,15 +67,28 @@ func (t *tx) start(ctx context.Context, steps ...step) (*cursor, error) {
 			return nil, again
 		}
 		t.conn, t.session = conn, sessionOf(conn)
-		c, err = t.session.start(ctx, before, steps...)
+		c, err = t.session.start(ctx, t.before(), steps...)
 	}
 	if err != nil && t.begun == (t.session.pg.TxStatus() != 'I') {
-		if _, bad := err.(*record.Error); bad {
+		if _, bad := err.(*record.Error); bad || !t.begun {
 			return nil, err // nothing was sent
 		}
 	}
 	t.pending, t.begun = t.pending[:0], true
 	return c, err
+}
+
+// before is what travels ahead of the next statement. The session's settings come after BEGIN, so that they hold if and only
+// if the transaction is committed.
+func (t *tx) before() []string {
+	if t.begun {
+		return t.pending
+	}
+	set := t.session.adopt(t.want)
+	if len(set) == 0 {
+		return t.pending
+	}
+	return slices.Concat(t.pending[:1], set, t.pending[1:])
 }
 
 // run is start, with the statement's time counted, f called for each row, and the error translated.
@@ -188,6 +204,7 @@ func (t *tx) Commit(ctx context.Context) error {
 	case results[len(results)-1].CommandTag.String() != "COMMIT":
 		return record.Errorf(record.Internal, "", "nothing was written: the transaction had failed before its COMMIT")
 	}
+	t.session.settle()
 	t.end()
 	return nil
 }

@@ -12,18 +12,28 @@ import (
 // conn is one connection with its prepared statements. It belongs to whoever took it from its pool.
 type conn struct {
 	db      *sqlite3.Conn
-	stmts   map[string]*prepared
+	stmts   map[text]*prepared
 	used    int64 // counts uses, to find the statement unused for longest
 	until   deadline
 	scratch []byte
 	broken  bool
+	plain   bool // what is prepared now is the operator's: authorize looks at it
+}
+
+// text is the text of a statement. The operator's are kept apart from ours, even where they read alike: what ours may do was
+// not asked.
+type text struct {
+	sql   string
+	plain bool
 }
 
 // prepared is one prepared statement of a connection.
 type prepared struct {
 	*sqlite3.Stmt
-	used int64
-	busy bool // a cursor is reading it
+	text  text
+	names []string // of the columns of an operator's statement
+	used  int64
+	busy  bool // a cursor is reading it
 }
 
 // maxPrepared bounds the statements kept prepared; each takes a few KiB.
@@ -40,7 +50,7 @@ func openConn(o *Options, readOnly bool) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{db: db, stmts: map[string]*prepared{}}
+	c := &conn{db: db, stmts: map[text]*prepared{}}
 	c.until.Context = context.Background()
 	if err := c.setUp(o, readOnly); err != nil {
 		db.Close()
@@ -58,6 +68,9 @@ func (c *conn) setUp(o *Options, readOnly bool) error {
 		return err
 	}
 	if err := register(c.db); err != nil {
+		return err
+	}
+	if err := c.db.SetAuthorizer(c.authorize); err != nil {
 		return err
 	}
 	c.db.Limit(sqlite3.LIMIT_EXPR_DEPTH, maxExprDepth)
@@ -96,7 +109,8 @@ func (c *conn) forget() {
 // prepare finds or prepares a statement. It is the caller's until release.
 func (c *conn) prepare(sql string) (*prepared, error) {
 	c.used++
-	p := c.stmts[sql]
+	key := text{sql, c.plain}
+	p := c.stmts[key]
 	if p != nil && !p.busy {
 		p.used, p.busy = c.used, true
 		return p, nil
@@ -105,36 +119,35 @@ func (c *conn) prepare(sql string) (*prepared, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w in %s", err, sql)
 	}
-	fresh := &prepared{Stmt: stmt, used: c.used, busy: true}
+	fresh := &prepared{Stmt: stmt, text: key, used: c.used, busy: true}
 	if p != nil {
 		return fresh, nil // a second cursor over the same text: not kept
 	}
 	if len(c.stmts) >= maxPrepared {
 		c.evict()
 	}
-	c.stmts[sql] = fresh
+	c.stmts[key] = fresh
 	return fresh, nil
 }
 
 // evict finalizes the statement unused for longest.
 func (c *conn) evict() {
-	var oldest string
-	var least int64
-	for sql, p := range c.stmts {
-		if !p.busy && (oldest == "" || p.used < least) {
-			oldest, least = sql, p.used
+	var oldest *prepared
+	for _, p := range c.stmts {
+		if !p.busy && (oldest == nil || p.used < oldest.used) {
+			oldest = p
 		}
 	}
-	if oldest != "" {
-		c.stmts[oldest].Close()
-		delete(c.stmts, oldest)
+	if oldest != nil {
+		oldest.Close()
+		delete(c.stmts, oldest.text)
 	}
 }
 
 // release gives a statement back. The error is the statement's own, which its user has seen already.
 func (c *conn) release(p *prepared) {
 	p.busy = false
-	if c.stmts[p.SQL()] != p {
+	if c.stmts[p.text] != p {
 		p.Close()
 		return
 	}

@@ -124,7 +124,7 @@ type cursor struct {
 	pool   *pool
 	ctx    context.Context
 	rec    *telemetry.Recorder
-	table  *store.Read
+	table  *store.Read // nil: an operator's statement
 	st     *prepared
 	out    []store.Output
 	row    []record.Value
@@ -220,7 +220,11 @@ func (c *cursor) Next() ([]record.Value, bool) {
 		return row, true
 	}
 	if c.err != nil {
-		c.err = c.conn.translate(c.ctx, c.err, c.table.Table)
+		if c.table == nil {
+			c.err = c.conn.translatePlain(c.ctx, c.err, c.st.SQL())
+		} else {
+			c.err = c.conn.translate(c.ctx, c.err, c.table.Table)
+		}
 	}
 	// The end is known: the connection serves the next one, whether or not Close comes soon.
 	c.Close()
@@ -240,6 +244,7 @@ func (c *cursor) Close() error {
 		c.conn.release(c.st)
 		c.rec.Statement(c.spent)
 	}
+	c.conn.plain = false
 	if c.pool != nil {
 		c.conn.unlimit()
 		c.pool.put(c.conn)

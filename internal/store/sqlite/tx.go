@@ -19,6 +19,7 @@ import (
 type tx struct {
 	store *Store
 	conn  *conn
+	opts  store.SQLOptions // of statements that Run runs
 	done  bool
 }
 

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"encoding/base64"
 	"strconv"
 	"unsafe"
 
@@ -115,13 +116,15 @@ func column(p *prepared, i int, t record.Type) record.Value {
 			return record.BoolValue(n != 0)
 		case record.TypeFloat:
 			return record.NumValue(float64(n))
+		case store.Untyped:
+			return record.IntValue(n)
 		case record.TypeDateTime: // seconds since 1970, as tables of others may hold it
 			return record.Value{Form: record.Time, N: n * 1_000_000}
 		}
 	case sqlite3.FLOAT:
 		f := p.ColumnFloat(i)
 		switch t {
-		case record.TypeFloat:
+		case record.TypeFloat, store.Untyped:
 			return record.NumValue(f)
 		case record.TypeInteger, record.TypeDuration:
 			if n := int64(f); float64(n) == f {
@@ -132,6 +135,9 @@ func column(p *prepared, i int, t record.Type) record.Value {
 			return record.TextValue(strconv.FormatFloat(f, 'f', -1, 64))
 		}
 	case sqlite3.BLOB:
+		if t == store.Untyped { // nothing else says that these are bytes
+			return record.TextValue(base64.StdEncoding.EncodeToString(p.ColumnRawBlob(i)))
+		}
 		return record.TextValue(view(p.ColumnRawBlob(i)))
 	}
 	s := view(p.ColumnRawText(i))
@@ -140,7 +146,7 @@ func column(p *prepared, i int, t record.Type) record.Value {
 		if n, ok := parseMicros(s); ok {
 			return record.Value{Form: record.Time, N: n}
 		}
-	case t.Textual(), t == record.TypeDecimal:
+	case t.Textual(), t == record.TypeDecimal, t == store.Untyped:
 		return record.TextValue(s)
 	}
 	if v, err := record.Parse(t, s); err == nil {

@@ -39,6 +39,12 @@ func Run(t *testing.T, open func(t *testing.T, size int) store.Store) {
 		{"NumbersAreDrawnOnce", testNumbers},
 		{"AnExhaustedPoolNamesItsFigures", testExhausted},
 		{"WatchersHearOfNotices", testWatch},
+		{"PlainSelectStreams", testPlainSelect},
+		{"PlainDescribe", testPlainDescribe},
+		{"PlainReachesNothingOfWeir", testPlainSystem},
+		{"PlainBlocksAreTransactions", testPlainBlock},
+		{"PlainFaultsAreTold", testPlainFaults},
+		{"PlainLimitsStopTheStatement", testPlainLimits},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := open(t, 4)
