@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -36,7 +38,8 @@ type core struct {
 	auth    *auth.Auth
 	jobs    *job.Store
 	log     *slog.Logger
-	cached  bool
+	defs    *definitions
+	most    int // connections, when the settings leave it to the database's kind
 }
 
 // openStore opens the database that the settings name.
@@ -53,9 +56,14 @@ func openStore(ctx context.Context, c *config.Config) (store.Store, error) {
 			Path: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait, Statement: c.Database.StatementTimeout,
 		}))
 	}
+	least := c.Database.Pool.Min
+	if least == 0 {
+		least = -1
+	}
 	return opened(postgres.Open(ctx, postgres.Options{
-		URL: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait,
+		URL: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait, Min: least, Idle: c.Database.Pool.Idle, Age: c.Database.Pool.Age,
 		Statement: c.Database.StatementTimeout, Lock: c.Database.LockTimeout,
+		Logins: c.Database.Logins.Max, TrustLogins: c.Database.Logins.Trust, RequestIDs: c.Database.RequestIDs,
 	}))
 }
 
@@ -69,7 +77,7 @@ func opened[S store.Store](s S, err error) (store.Store, error) {
 
 // newCore opens the database and applies the project. Scripts and password checks take permits of the gate.
 func newCore(ctx context.Context, c *config.Config, folder fs.FS, g *gate.Gate, log *slog.Logger) (k *core, err error) {
-	k = &core{log: log, cached: c.Cache.Metadata}
+	k = &core{log: log}
 	defer func() {
 		if err != nil {
 			k.close()
@@ -78,6 +86,7 @@ func newCore(ctx context.Context, c *config.Config, folder fs.FS, g *gate.Gate, 
 	if k.store, err = openStore(ctx, c); err != nil {
 		return k, err
 	}
+	k.most = k.store.Stats().Max
 	k.store = auth.Announce(k.store, c.Auth.Tables, func(err error) {
 		if k.auth != nil {
 			k.auth.Forget()
@@ -109,6 +118,10 @@ func newCore(ctx context.Context, c *config.Config, folder fs.FS, g *gate.Gate, 
 		debug.FreeOSMemory() // loading data takes many times what serving does
 	}
 	k.catalog, k.jobs = catalog.New(report.Snapshot), job.New(k.store)
+	k.defs = &definitions{
+		kept: func(context.Context) (*catalog.Snapshot, error) { return k.catalog.Snapshot(), nil },
+		load: project.Uncached(k.store), check: k.refresh, log: log, began: time.Now(),
+	}
 	if k.auth, err = auth.New(c.Auth, auth.Options{Data: k.store, Permit: permit(g.Hashing)}); err != nil {
 		return k, usageError{err}
 	}
@@ -126,12 +139,17 @@ func permit(p *gate.Permits) func(ctx context.Context, user string) (func(), err
 	}
 }
 
-// snapshot is the definitions that work beginning now goes by.
-func (k *core) snapshot(ctx context.Context) (*catalog.Snapshot, error) {
-	if k.cached {
-		return k.catalog.Snapshot(), nil
-	}
-	return project.Uncached(k.store)(ctx)
+// adjust puts those settings in force that change while the node runs.
+func (k *core) adjust(c *config.Config) {
+	k.defs.set(c.Cache.Metadata, c.Cache.Timeout)
+	k.store.Resize(cmp.Or(c.Database.Pool.Max, k.most), c.Database.Pool.Wait)
+}
+
+// counters are the figures of the engine and of the definitions.
+func (k *core) counters() map[string]float64 {
+	all := k.engine.Counters()
+	maps.Copy(all, k.defs.counters())
+	return all
 }
 
 // refresh takes up definitions that were applied a moment ago.

@@ -33,6 +33,7 @@ type node struct {
 	below  below
 	gate   *gate.Gate
 	server *server.Server
+	levers *levers
 	logins *auth.Logins
 	tracer *tracer // nil unless telemetry.otlp is set
 	log    *slog.Logger
@@ -61,7 +62,8 @@ type below struct {
 }
 
 // newNode opens the database, applies the project and opens the listeners; Serve answers.
-func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logger) (*node, error) {
+func newNode(ctx context.Context, e *config.Effective, folder fs.FS, log *slog.Logger) (*node, error) {
+	c := &e.Config
 	g, err := gate.New(c.Gate)
 	if err != nil {
 		return nil, usageError{err}
@@ -70,14 +72,17 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	return newFront(ctx, c, g, below{
-		exec: k.engine, auth: k.auth, jobs: k.jobs, snapshot: k.snapshot, ready: k.ready, pool: k.store.Stats, counters: k.engine.Counters,
+	l := newLevers(e)
+	l.pull(k.adjust)
+	return newFront(ctx, l, g, below{
+		exec: k.engine, auth: k.auth, jobs: k.jobs, snapshot: k.defs.snapshot, ready: k.ready, pool: k.store.Stats, counters: k.counters,
 		run: k.run, close: k.close,
 	}, log)
 }
 
 // newHub connects to the backends and opens the listeners; Serve answers.
-func newHub(ctx context.Context, c *config.Config, log *slog.Logger) (*node, error) {
+func newHub(ctx context.Context, e *config.Effective, log *slog.Logger) (*node, error) {
+	c := &e.Config
 	g, err := gate.New(c.Gate)
 	if err != nil {
 		return nil, usageError{err}
@@ -89,19 +94,19 @@ func newHub(ctx context.Context, c *config.Config, log *slog.Logger) (*node, err
 	if err := backends.Start(ctx); err != nil {
 		return nil, errors.Join(err, backends.Close())
 	}
-	snapshot := backends.Snapshot
-	if !c.Cache.Metadata {
-		snapshot = backends.Fetch
-	}
-	return newFront(ctx, c, g, below{
-		exec: backends, auth: backends, jobs: backends.Jobs(), snapshot: snapshot, ready: backends.Ready,
+	defs := &definitions{kept: backends.Snapshot, load: backends.Fetch, log: log, began: time.Now()}
+	l := newLevers(e, "database.", "cache.timeout", "telemetry.slow_statement")
+	l.pull(func(c *config.Config) { defs.set(c.Cache.Metadata, c.Cache.Timeout) })
+	return newFront(ctx, l, g, below{
+		exec: backends, auth: backends, jobs: backends.Jobs(), snapshot: defs.snapshot, counters: defs.counters, ready: backends.Ready,
 		collectors: []prometheus.Collector{backends}, close: backends.Close,
 	}, log)
 }
 
 // newFront opens the listeners of a node, which owns from then on what it stands on.
-func newFront(ctx context.Context, c *config.Config, g *gate.Gate, b below, log *slog.Logger) (n *node, err error) {
-	n = &node{below: b, gate: g, logins: auth.NewLogins(c.Auth, c.ORDS.DatabaseRoles), log: log, base: c.Gate, settings: make(chan gate.Config), changes: make(chan gateChange)}
+func newFront(ctx context.Context, l *levers, g *gate.Gate, b below, log *slog.Logger) (n *node, err error) {
+	c := &l.base.Config
+	n = &node{below: b, gate: g, levers: l, logins: auth.NewLogins(c.Auth, c.ORDS.DatabaseRoles), log: log, base: c.Gate, settings: make(chan gate.Config), changes: make(chan gateChange)}
 	defer func() {
 		if err != nil {
 			n.close()
@@ -116,7 +121,9 @@ func newFront(ctx context.Context, c *config.Config, g *gate.Gate, b below, log 
 	for _, prefix := range odata.Prefixes {
 		mux.Handle(prefix, services)
 	}
-	mux.Handle(ords.Prefix, ords.New(c.ORDS))
+	sql := ords.New(c.ORDS)
+	l.pull(func(c *config.Config) { sql.Reconfigure(c.ORDS) })
+	mux.Handle(ords.Prefix, sql)
 	var traced func(*server.Visit)
 	if c.Telemetry.OTLP != "" {
 		if n.tracer, err = newTracer(ctx, c.Telemetry, c.Name); err != nil {
@@ -131,6 +138,7 @@ func newFront(ctx context.Context, c *config.Config, g *gate.Gate, b below, log 
 			JSON:   func() ([]byte, error) { return config.GateJSON(g.Config()) },
 			Change: n.change,
 		},
+		Settings: server.Settings{List: l.list, Change: l.change},
 	})
 	if err != nil {
 		return n, usageError{err}

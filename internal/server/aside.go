@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"weir/internal/auth"
@@ -36,9 +37,14 @@ func (s *Server) aside(w http.ResponseWriter, r *http.Request) bool {
 		s.token(w, r, s.o.Fallback, s.o.Auth.Token)
 	case RevokePath:
 		s.token(w, r, s.o.Fallback, s.o.Auth.Revoked)
-	case GatePath:
-		s.gateState(w, r)
 	default:
+		if strings.HasPrefix(r.URL.Path, AdminPrefix) {
+			page := s.adminPageOf(r.URL.Path)
+			if page != nil {
+				s.admin(w, r, page)
+			}
+			return page != nil
+		}
 		d := s.o.Mux.Find(r.URL.Path)
 		if issuer, ok := d.(dialect.Issuer); !ok || !issuer.IsToken(r.URL.Path) {
 			return false

@@ -137,6 +137,12 @@ type Telemetry struct {
 	// Defaults to "".
 	OTLP string `yaml:"otlp"`
 
+	// SlowStatement is how long a statement of a SQL endpoint takes that counts as slow: it is written to the log with its plan, at most
+	// one plan of each in a minute, and never with the values of its binds. 0 is none.
+	//
+	// Defaults to 1s.
+	SlowStatement time.Duration `yaml:"slow_statement"`
+
 	// Sample is the share of requests that spans are made of, from 0 to 1.
 	//
 	// Defaults to 1.
@@ -261,7 +267,7 @@ func Defaults() Config {
 			Redact: []string{"password", "client_secret", "access_token", "refresh_token", "token", "apikey"},
 		},
 		TxLog:     TxLog{Table: "syslog_transaction", Queue: 20_000, Flush: time.Second, Batch: 500, Keep: 7 * 24 * time.Hour},
-		Telemetry: Telemetry{Metrics: true, Sample: 1},
+		Telemetry: Telemetry{Metrics: true, Sample: 1, SlowStatement: time.Second},
 		Compress:  Compress{Level: 1, Least: 2048},
 		Async:     Async{Workers: 4, Queue: 1000, Lease: 30 * time.Second, Poll: time.Second, Attempts: 5, Keep: 24 * time.Hour},
 	}
@@ -330,6 +336,9 @@ func (c Config) Validate() error {
 	}
 	if at := c.Telemetry.Pprof; at != "" && !auth.LoopbackHost(at) {
 		fault("telemetry.pprof: %q is not on this machine's loopback; anyone who reaches it may look into the server's memory", at)
+	}
+	if c.Telemetry.SlowStatement < 0 {
+		fault("telemetry.slow_statement: must not be negative: %s", c.Telemetry.SlowStatement)
 	}
 	if c.Telemetry.Sample < 0 || c.Telemetry.Sample > 1 {
 		fault("telemetry.sample: must lie between 0 and 1, not %v", c.Telemetry.Sample)

@@ -46,6 +46,8 @@ type Options struct {
 	Pool func() store.Stats
 	// GateSettings shows and changes the gate's settings; empty for neither.
 	GateSettings GateSettings
+	// Settings shows and changes the others; empty for neither.
+	Settings Settings
 	// Counters are further figures by name, such as the engine's, read at every scrape; nil for none.
 	Counters func() map[string]float64
 	// Collectors are further metrics.
