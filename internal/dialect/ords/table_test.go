@@ -46,7 +46,7 @@ tables:
       - {name: active, type: boolean}
       - {name: photo, type: bytes}
       - {name: extra, type: json}
-      - {name: deptno, type: reference, reference: department, foreign_key: true}
+      - {name: deptno, type: integer}
     access:
       read: [{roles: [itil]}]
       create: [{roles: [itil]}]
@@ -124,9 +124,12 @@ func newOffice(t testing.TB, s store.Store) *office {
 		{"10", "ACCOUNTING", "NEW YORK"}, {"20", "RESEARCH", "DALLAS"}, {"30", "SALES", "CHICAGO"}, {"40", "OPERATIONS", "BOSTON"},
 	})
 	o.insert(t, "employee", []string{"empno", "ename", "job", "mgr", "hiredate", "sal", "deptno"}, [][]string{
-		{"7369", "SMITH", "CLERK", "7902", "1980-12-17", "800", "20"}, {"7499", "ALLEN", "SALESMAN", "7698", "1981-02-20", "1600", "30"},
-		{"7521", "WARD", "SALESMAN", "7698", "1981-02-22", "1250", "30"}, {"7566", "JONES", "MANAGER", "7839", "1981-04-02", "2975", "20"},
-		{"7839", "KING", "PRESIDENT", "", "1981-11-17", "5000", "10"}, {"7900", "JAMES", "CLERK", "7698", "1981-12-03", "950.5", "30"},
+		{"7369", "SMITH", "CLERK", "7902", "1980-12-17", "800", "20"},
+		{"7499", "ALLEN", "SALESMAN", "7698", "1981-02-20", "1600", "30"},
+		{"7521", "WARD", "SALESMAN", "7698", "1981-02-22", "1250", "30"},
+		{"7566", "JONES", "MANAGER", "7839", "1981-04-02", "2975", "20"},
+		{"7839", "KING", "PRESIDENT", "", "1981-11-17", "5000", "10"},
+		{"7900", "JAMES", "CLERK", "7698", "1981-12-03", "950.5", "30"},
 		{"7902", "FORD", "ANALYST", "7566", "1981-12-03", "3000", "20"},
 	})
 	o.insert(t, "presence", []string{"day", "room", "people"}, [][]string{{"2026-11-30", "A/1, left", "4"}, {"2026-12-01", "B", "2"}})
