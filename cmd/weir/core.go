@@ -65,6 +65,7 @@ func openStore(ctx context.Context, c *config.Config) (store.Store, error) {
 	return opened(postgres.Open(ctx, postgres.Options{
 		URL: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait, Min: least, Idle: c.Database.Pool.Idle, Age: c.Database.Pool.Age,
 		Statement: c.Database.StatementTimeout, Lock: c.Database.LockTimeout,
+		Logins: c.Database.Logins.Max, TrustLogins: c.Database.Logins.Trust, RequestIDs: c.Database.RequestIDs,
 	}))
 }
 

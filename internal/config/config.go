@@ -124,6 +124,15 @@ type Database struct {
 	// Pool is the connections.
 	Pool Pool `yaml:"pool"`
 
+	// Logins is the sessions of database users who call endpoints that ask for a login of the database (PostgreSQL).
+	Logins Logins `yaml:"logins"`
+
+	// RequestIDs shows the request in the database's own log and views: while the statement of an endpoint runs, the
+	// application_name of its session is "weir" and the request's number (PostgreSQL).
+	//
+	// Defaults to off.
+	RequestIDs bool `yaml:"request_ids"`
+
 	// StatementTimeout bounds each statement.
 	//
 	// Defaults to 30s.
@@ -162,6 +171,21 @@ type Pool struct {
 	//
 	// Defaults to 1h.
 	Age time.Duration `yaml:"age"`
+}
+
+// Logins is the sessions that are opened for one call each, as the database user who calls.
+type Logins struct {
+	// Max is how many of them may be open at once, beside the connections of the pool. Who waits for one longer than
+	// pool.wait is answered that none came free.
+	//
+	// Defaults to 10.
+	Max int `yaml:"max"`
+
+	// Trust accepts users although the server asks them for no password. A server set up so lets in anybody who knows a name;
+	// without this setting nobody is let in by it.
+	//
+	// Defaults to off.
+	Trust bool `yaml:"trust"`
 }
 
 // Cache is what a node keeps in memory.
@@ -240,8 +264,11 @@ func Defaults(profile string) Config {
 	s := server.Defaults()
 	c := Config{
 		Listen: s.Listen, Data: "weir-data", Profile: profile,
-		Database: Database{Pool: Pool{Wait: 5 * time.Second, Min: 2, Idle: 30 * time.Minute, Age: time.Hour}, StatementTimeout: 30 * time.Second, LockTimeout: 10 * time.Second},
-		Auth:     auth.Defaults(), Limits: s.Limits, Log: s.Log, Transactions: s.TxLog, Telemetry: s.Telemetry,
+		Database: Database{
+			Pool:   Pool{Wait: 5 * time.Second, Min: 2, Idle: 30 * time.Minute, Age: time.Hour},
+			Logins: Logins{Max: 10}, StatementTimeout: 30 * time.Second, LockTimeout: 10 * time.Second,
+		},
+		Auth: auth.Defaults(), Limits: s.Limits, Log: s.Log, Transactions: s.TxLog, Telemetry: s.Telemetry,
 		Compress: s.Compress, CORS: s.CORS, Async: s.Async,
 		Cache: Cache{Metadata: true}, Remote: remote.Defaults(), Dialects: []string{"now"},
 	}
@@ -307,6 +334,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Cache.Timeout < 0 {
 		faults = append(faults, fmt.Errorf("cache.timeout: must not be negative: %s", c.Cache.Timeout))
+	}
+	if c.Database.Logins.Max < 1 {
+		faults = append(faults, fmt.Errorf("database.logins.max: must be at least 1: %d", c.Database.Logins.Max))
 	}
 	for _, d := range []struct {
 		name string

@@ -23,6 +23,7 @@ func (c *compiler) block(s *source, list []*statement) {
 		if !c.wellFormed(q) {
 			continue
 		}
+		c.typing = untold()
 		before := 0
 		if i > 0 {
 			before = s.code[list[i-1].hi-1].to
@@ -95,8 +96,8 @@ func (c *compiler) assigning(q *statement, w *text, d *store.Described) {
 		name, ok := strings.CutPrefix(col.Name, ":")
 		if !ok {
 			name = ""
-		} else if b := c.out.Binds[c.bind(name)]; !b.Out && (isImplicit(name) || c.isInput(name)) {
-			c.fault(q.src, q.src.code[q.main].from, "the column \":%s\" assigns a parameter that is only read", name)
+		} else {
+			c.assign(q, name)
 		}
 		any = any || ok
 		compiled.Columns = append(compiled.Columns, col)
@@ -106,6 +107,21 @@ func (c *compiler) assigning(q *statement, w *text, d *store.Described) {
 		compiled.Into = nil
 	}
 	c.out.Statements = append(c.out.Statements, compiled)
+}
+
+// assign makes a bind one that the block assigns. What callers give is not overwritten, so that nobody takes one for the other.
+func (c *compiler) assign(q *statement, name string) {
+	known := slices.ContainsFunc(c.out.Binds, func(b catalog.SQLBind) bool { return b.Name == name })
+	b := &c.out.Binds[c.bind(name)]
+	switch at := q.src.code[q.main].from; {
+	case b.Out:
+	case isImplicit(name), c.isInput(name):
+		c.fault(q.src, at, "the column \":%s\" assigns a parameter that is only read", name)
+	case known:
+		c.fault(q.src, at, "the column \":%s\" assigns a parameter that callers give, since it is read before; assign another one", name)
+	default:
+		b.Out = true
+	}
 }
 
 // isInput reports whether callers give a bind: it is declared as IN, or stands in the pattern.

@@ -1,11 +1,9 @@
 package endpoint
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +21,7 @@ type compiler struct {
 	postgres bool
 	def      *catalog.EndpointDef
 	fields   fields
-	casts    map[int]string // of binds whose type the database cannot tell
+	typing
 	out      *catalog.SQLCompiled
 	declared map[string]bool // columns of @column that were found
 	faults   []error
@@ -34,7 +32,8 @@ type compiler struct {
 // file, line and column.
 func Compile(ctx context.Context, st store.Store, snap *catalog.Snapshot, def *catalog.EndpointDef) error {
 	c := &compiler{
-		ctx: ctx, st: st, postgres: st.Name() == "postgres", def: def, fields: fieldsOf(snap), casts: map[int]string{},
+		ctx: ctx, st: st, postgres: st.Name() == "postgres", def: def, fields: fieldsOf(snap),
+		typing:   untold(),
 		declared: map[string]bool{}, out: &catalog.SQLCompiled{Store: st.Name()},
 	}
 	d := def.SQL
@@ -121,6 +120,7 @@ func (c *compiler) tag(s *source) {
 		c.fault(s, s.code[q.cursors[0].from].from, "a tag query has no CURSOR")
 		return
 	}
+	c.typing = untold()
 	var w text
 	d := c.describe(s, &w, func(w *text) { c.copyCode(w, s, q.lo, q.hi, nil) })
 	if d == nil {
@@ -248,68 +248,6 @@ func (c *compiler) bind(name string) int {
 var paramTypes = map[string]record.Type{
 	"STRING": record.TypeString, "INT": record.TypeInteger, "LONG": record.TypeInteger, "DOUBLE": record.TypeFloat,
 	"BOOLEAN": record.TypeBoolean, "TIMESTAMP": record.TypeDateTime,
-}
-
-// natives are the types of PostgreSQL that a parameter is cast to when its own cannot be told.
-var natives = map[string]string{
-	"integer": "bigint", "float": "float8", "boolean": "boolean", "datetime": "timestamp", "bytes": "bytea", "": "text",
-	"string": "text",
-}
-
-var undetermined = regexp.MustCompile(`parameter \$(\d+)`)
-
-// describe has the database describe what write makes. It is nil after a fault.
-func (c *compiler) describe(s *source, w *text, write func(*text)) *store.Described {
-	d, bad := c.try(w, write)
-	if bad != nil {
-		c.database(s, w, bad)
-	}
-	return d
-}
-
-// database notes what the database says of a text.
-func (c *compiler) database(s *source, w *text, bad *store.SQLError) {
-	at := 0
-	if len(s.code) > 0 {
-		at = s.code[0].from
-	}
-	if bad.Pos >= 0 {
-		at = w.origin(bad.Pos)
-	} else if len(w.pieces) > 0 {
-		at = w.pieces[0].at
-	}
-	c.fault(s, at, "%s", bad.Msg)
-}
-
-// try is describe, but what is wrong with the statement is returned. Both are nil when the database does not answer. A parameter
-// whose type cannot be told is given that of its declaration, else text.
-func (c *compiler) try(w *text, write func(*text)) (*store.Described, *store.SQLError) {
-	if c.failed != nil {
-		return nil, nil
-	}
-	for {
-		*w = text{}
-		write(w)
-		d, err := c.st.Describe(c.ctx, string(w.sql), make([]string, len(w.params)))
-		if err == nil {
-			return d, nil
-		}
-		var bad *store.SQLError
-		if !errors.As(err, &bad) {
-			c.failed = err
-			return nil, nil
-		}
-		m := undetermined.FindStringSubmatch(bad.Msg)
-		if !c.postgres || bad.Code != "42P18" || m == nil {
-			return nil, bad
-		}
-		n, _ := strconv.Atoi(m[1])
-		if n < 1 || n > len(w.params) || c.casts[w.params[n-1]] != "" {
-			return nil, bad
-		}
-		b := w.params[n-1]
-		c.casts[b] = "::" + cmp.Or(natives[c.out.Binds[b].Type], "text")
-	}
 }
 
 // unused finds declarations that nothing in the SQL has.

@@ -80,8 +80,11 @@ func Parse(file, text string) (catalog.EndpointDef, []error) {
 		if !ok && strings.TrimSpace(s) != "" {
 			break
 		}
-		at += len(s)
 		trimmed := strings.TrimSpace(said)
+		if strings.HasPrefix(trimmed, "@into ") {
+			break // it belongs to the first statement
+		}
+		at += len(s)
 		switch {
 		case strings.HasPrefix(trimmed, "@"):
 			continued = p.annotation(trimmed[1:])

@@ -38,7 +38,9 @@ func (c *compiler) resolve(chain []*cursor) (*resolved, bool) {
 		}
 		from, to := -1, -1
 		if bad.Missing != "" {
-			from, to = c.missing(q, &r.text, bad, swaps)
+			if from, to = c.missing(q, &r.text, bad, swaps); from >= 0 && c.isTable(q, bad, from, to) {
+				from = -1
+			}
 		}
 		if from < 0 {
 			c.database(s, &r.text, bad)
@@ -80,6 +82,16 @@ func (c *compiler) missing(q *statement, w *text, bad *store.SQLError, swaps map
 		}
 	}
 	return -1, -1
+}
+
+// isTable reports whether what the database does not know is a table rather than a column.
+func (c *compiler) isTable(q *statement, bad *store.SQLError, from, to int) bool {
+	if !c.postgres {
+		return strings.HasPrefix(bad.Msg, "no such table")
+	}
+	// The same code says that no table of FROM has the name d in d.id.
+	const noTable = "42P01"
+	return bad.Code == noTable && (to == from+1 || q.src.is(from-1, "FROM", "JOIN", "ONLY", "LATERAL"))
 }
 
 func (s *source) isName(i int) bool { return s.code[i].kind == word || s.code[i].kind == quoted }

@@ -76,6 +76,13 @@ func (c *compiler) copyCode(w *text, s *source, lo, hi int, swaps map[int]swap) 
 
 // param appends the parameter of a bind. One bind is one parameter, wherever it stands.
 func (c *compiler) param(w *text, at, bind int) {
+	cast := c.casts[bind]
+	if _, loose := c.loose[at]; loose && cast == "" {
+		if cast = c.told[bind]; cast == "" {
+			w.add(at, "NULL")
+			return
+		}
+	}
 	n := 0
 	for n < len(w.params) && w.params[n] != bind {
 		n++
@@ -87,5 +94,5 @@ func (c *compiler) param(w *text, at, bind int) {
 		w.add(at, "?"+strconv.Itoa(n+1))
 		return
 	}
-	w.add(at, "$"+strconv.Itoa(n+1)+c.casts[bind])
+	w.add(at, "$"+strconv.Itoa(n+1)+cast)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"weir/internal/catalog"
 	"weir/internal/record"
@@ -32,12 +33,15 @@ type stored struct {
 	checksum string // of the sources: what a database made of SQL endpoints is no part of it
 }
 
+// form is how definitions are JSON: times are nanoseconds.
+var form = json.JoinOptions(json.OmitZeroStructFields(true), json.Deterministic(true), jsonv1.FormatDurationAsNano(true))
+
 func encode(d catalog.Definitions) (stored, error) {
 	var s stored
 	sum := sha256.New()
 	fmt.Fprintln(sum, format)
 	add := func(kind, name string, def any) error {
-		body, err := json.Marshal(def, json.OmitZeroStructFields(true), json.Deterministic(true))
+		body, err := json.Marshal(def, form)
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", kind, name, err)
 		}
@@ -45,7 +49,7 @@ func encode(d catalog.Definitions) (stored, error) {
 		if e, ok := def.(*catalog.EndpointDef); ok && e.SQL != nil && e.SQL.Compiled != nil {
 			source, sql := *e, *e.SQL
 			source.SQL, sql.Compiled = &sql, nil
-			if body, err = json.Marshal(&source, json.OmitZeroStructFields(true), json.Deterministic(true)); err != nil {
+			if body, err = json.Marshal(&source, form); err != nil {
 				return fmt.Errorf("%s %s: %w", kind, name, err)
 			}
 		}
@@ -94,7 +98,7 @@ func decode(d *catalog.Definitions, kind, name, body string) error {
 		d.Tables = append(d.Tables, t)
 	case kindEndpoint:
 		var e catalog.EndpointDef
-		if err := json.Unmarshal([]byte(body), &e); err != nil {
+		if err := json.Unmarshal([]byte(body), &e, form); err != nil {
 			return fmt.Errorf("definition of endpoint %s: %w", name, err)
 		}
 		d.Endpoints = append(d.Endpoints, e)

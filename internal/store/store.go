@@ -7,6 +7,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"weir/internal/catalog"
@@ -126,7 +127,13 @@ type Written struct {
 type Stats struct {
 	Max, InUse, Idle, Waiting int
 	Borrowed                  int64         // connections handed out so far
+	Timeouts                  int64         // requests that waited for one in vain so far
 	WaitTime                  time.Duration // total time waited for one
+}
+
+// String is the figures for people.
+func (s Stats) String() string {
+	return fmt.Sprintf("%d of %d in use, %d idle, %d waiting; %d borrowed, %d timeouts so far", s.InUse, s.Max, s.Idle, s.Waiting, s.Borrowed, s.Timeouts)
 }
 
 // Schema inspects and changes the stored tables of a database.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"strings"
 	"unicode"
@@ -92,6 +93,16 @@ func rejected(err error) *record.Error {
 
 // parameter finds the parameter in the context of an error: "unnamed portal parameter $2 = 'x'".
 var parameter = regexp.MustCompile(`\$[0-9]+`)
+
+// fault is the error of an operator's statement on a connection. A right that a caller's own user lacks is the caller's.
+func (l lease) fault(ctx context.Context, err error, sql string) *record.Error {
+	e := translatePlain(ctx, err, sql)
+	var cause *store.SQLError
+	if l.pooled == nil && errors.As(e, &cause) && cause.Code == "42501" {
+		return record.Errorf(record.Forbidden, "", "the database does not allow this to its user").Because(cause)
+	}
+	return e
+}
 
 // translatePlain makes a domain error of what became of an operator's statement. Data that the database does not take is the
 // caller's; whatever else it says of the statement is the operator's, a Rejected with the *store.SQLError.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"weir/internal/catalog"
 	"weir/internal/record"
@@ -18,8 +17,24 @@ import (
 
 // plainSettings are what an operator's statement wants of its session.
 func (s *Store) plainSettings(ctx context.Context, o store.SQLOptions) (settings, error) {
-	role, err := s.endpointRole(ctx)
-	return settings{role: role, timeout: o.Timeout, name: o.ID}, err
+	want := settings{timeout: o.Timeout}
+	if s.opts.RequestIDs {
+		want.name = o.ID
+	}
+	if o.Login != nil {
+		return want, nil
+	}
+	var err error
+	want.role, err = s.endpointRole(ctx)
+	return want, err
+}
+
+// connection takes a connection of the pool, or logs in.
+func (s *Store) connection(ctx context.Context, o *store.SQLOptions) (lease, error) {
+	if o.Login != nil {
+		return s.logIn(ctx, o.Login)
+	}
+	return s.acquire(ctx)
 }
 
 // Select runs a statement that reads and streams its rows: the connection is held until Close.
@@ -31,7 +46,7 @@ func (s *Store) Select(ctx context.Context, st *store.Statement, args []record.V
 	if err != nil {
 		return nil, err
 	}
-	conn, err := s.acquire(ctx)
+	conn, err := s.connection(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -39,10 +54,10 @@ func (s *Store) Select(ctx context.Context, st *store.Statement, args []record.V
 	if err == nil {
 		return rows, nil
 	}
-	again := broken(ctx, conn) // while it was idle, most likely
+	again := broken(ctx, conn) && o.Login == nil // while it was idle, most likely
 	s.release(conn)
-	e := translatePlain(ctx, err, st.SQL)
-	if !again && !s.regrant(ctx, e) {
+	e := conn.fault(ctx, err, st.SQL)
+	if !again && (o.Login != nil || !s.regrant(ctx, e)) {
 		return nil, e
 	}
 	if conn, err = s.acquire(ctx); err != nil {
@@ -50,13 +65,13 @@ func (s *Store) Select(ctx context.Context, st *store.Statement, args []record.V
 	}
 	if rows, err = s.selectOn(ctx, conn, st, args, want); err != nil {
 		s.release(conn)
-		return nil, translatePlain(ctx, err, st.SQL)
+		return nil, conn.fault(ctx, err, st.SQL)
 	}
 	return rows, nil
 }
 
 // selectOn starts the statement on a connection and reads its first row, since most of what can go wrong goes wrong before it.
-func (s *Store) selectOn(ctx context.Context, conn *pgxpool.Conn, st *store.Statement, args []record.Value, want settings) (*record.Rows, error) {
+func (s *Store) selectOn(ctx context.Context, conn lease, st *store.Statement, args []record.Value, want settings) (*record.Rows, error) {
 	session := sessionOf(conn)
 	began := time.Now()
 	c, err := session.start(ctx, session.adopt(want), step{st: st, plain: true, values: args})
@@ -64,7 +79,7 @@ func (s *Store) selectOn(ctx context.Context, conn *pgxpool.Conn, st *store.Stat
 		return nil, err
 	}
 	src := &stream{store: s, conn: conn, ctx: ctx, cursor: c}
-	src.fault = func(err error) *record.Error { return translatePlain(ctx, err, st.SQL) }
+	src.fault = func(err error) *record.Error { return conn.fault(ctx, err, st.SQL) }
 	row, ok := c.next()
 	telemetry.From(ctx).Statement(time.Since(began))
 	if !ok {
@@ -116,7 +131,7 @@ func (s *Store) BeginPlain(ctx context.Context, o store.SQLOptions) (store.Tx, e
 	if err != nil {
 		return nil, err
 	}
-	conn, err := s.acquire(ctx)
+	conn, err := s.connection(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +153,7 @@ func (t *tx) Run(ctx context.Context, st *store.Statement, args []record.Value) 
 	}
 	c, err := t.start(ctx, step{st: st, plain: true, values: args})
 	if err != nil {
-		return nil, 0, translatePlain(ctx, err, st.SQL)
+		return nil, 0, t.conn.fault(ctx, err, st.SQL)
 	}
 	names := c.plan.describe()
 	rows := record.NewRows(names, c.plan.types)
@@ -150,7 +165,7 @@ func (t *tx) Run(ctx context.Context, st *store.Statement, args []record.Value) 
 		}
 	}
 	if err := c.close(); err != nil {
-		return nil, 0, translatePlain(ctx, err, st.SQL)
+		return nil, 0, t.conn.fault(ctx, err, st.SQL)
 	}
 	affected := c.tag.RowsAffected()
 	if c.tag.Select() {
@@ -172,7 +187,7 @@ func (t *tx) flush(ctx context.Context) error {
 		return nil
 	}
 	err := t.session.pg.Exec(ctx, strings.Join(before, "; ")).Close()
-	if err != nil && !t.begun && broken(ctx, t.conn) {
+	if err != nil && !t.begun && t.conn.pooled != nil && broken(ctx, t.conn) {
 		t.store.release(t.conn)
 		conn, again := t.store.acquire(ctx)
 		if again != nil {
@@ -349,9 +364,6 @@ func mayRun(ctx context.Context, tx pgx.Tx, sql string, params int) error {
 func (s *Store) Explain(ctx context.Context, st *store.Statement, args []record.Value, analyze bool, o store.SQLOptions) (*store.Explained, error) {
 	return nil, record.Errorf(record.Unsupported, "", "plans are not made yet")
 }
-
-// Resize changes how many connections there may be and how long work waits for one.
-func (s *Store) Resize(limit int, wait time.Duration) {}
 
 // Load writes new records as fast as the database takes them.
 func (t *tx) Load(ctx context.Context, table *catalog.Table, fields []string, rows [][]record.Value) error {

@@ -54,11 +54,24 @@ type Options struct {
 	//
 	// Defaults to 10 s.
 	Lock time.Duration
+	// Logins is how many sessions of callers' own (database users who log in for one call) may be open at once, beside the
+	// pool's connections. A call waits for one as long as for a connection of the pool.
+	//
+	// Defaults to 10.
+	Logins int
+	// TrustLogins accepts the login of a caller although the server asks for no password. Without it such a server, which
+	// would let in anybody, lets in nobody.
+	TrustLogins bool
+	// RequestIDs names the request in the database (application_name), for its log and its views of what runs.
+	RequestIDs bool
 	// Connect is how long the opening of one connection may take.
 	//
 	// Defaults to 5 s.
 	Connect time.Duration
 }
+
+// hardMax is how many connections a pool may have at most, whatever the settings.
+const hardMax = 10000
 
 // Defaults fills what is not set.
 func (o *Options) Defaults() {
@@ -76,6 +89,9 @@ func (o *Options) Defaults() {
 	o.Min = max(min(o.Min, o.Max), 0)
 	set(&o.Idle, 30*time.Minute)
 	set(&o.Age, time.Hour)
+	if o.Logins == 0 {
+		o.Logins = 10
+	}
 	set(&o.Wait, 5*time.Second)
 	set(&o.Statement, 30*time.Second)
 	set(&o.Lock, 10*time.Second)
@@ -85,8 +101,11 @@ func (o *Options) Defaults() {
 // Validate returns all faults of the settings.
 func (o *Options) Validate() error {
 	var faults []error
-	if o.Max < 1 || o.Max > 10000 {
-		faults = append(faults, fmt.Errorf("database.pool.max: %d is not between 1 and 10000", o.Max))
+	if o.Max < 1 || o.Max > hardMax {
+		faults = append(faults, fmt.Errorf("database.pool.max: %d is not between 1 and %d", o.Max, hardMax))
+	}
+	if o.Logins < 1 || o.Logins > hardMax {
+		faults = append(faults, fmt.Errorf("database.logins.max: %d is not between 1 and %d", o.Logins, hardMax))
 	}
 	if o.Wait < 0 {
 		faults = append(faults, errors.New("database.pool.wait: must not be negative"))
@@ -104,11 +123,10 @@ type Store struct {
 	numbers  *pgxpool.Pool
 	compiler *store.Compiler
 
-	role     role
-	slots    chan struct{} // one for each connection that may be in use
-	waiting  atomic.Int64
-	borrowed atomic.Int64
-	waited   atomic.Int64 // nanoseconds
+	role   role
+	slots  slots       // of connections that may be in use
+	logins slots       // of sessions of callers' own
+	shrunk atomic.Bool // there may be more connections than slots
 }
 
 var _ store.Store = (*Store)(nil)
@@ -120,9 +138,13 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := o.Validate(); err != nil {
 		return nil, record.Errorf(record.Invalid, "database", "%s", err.Error())
 	}
-	s := &Store{opts: o, compiler: store.NewCompiler(store.PostgreSQL), slots: make(chan struct{}, o.Max)}
+	s := &Store{opts: o, compiler: store.NewCompiler(store.PostgreSQL)}
+	s.slots.resize(o.Max, o.Wait)
+	s.slots.full = s.exhausted
+	s.logins.resize(o.Logins, o.Wait)
+	s.logins.full = noLogins
 	var err error
-	if s.pool, err = pgxpool.NewWithConfig(ctx, s.config(o.Max, o.Min, nil)); err != nil {
+	if s.pool, err = pgxpool.NewWithConfig(ctx, s.config(hardMax, o.Min, nil)); err != nil {
 		return nil, translate(ctx, err, nil)
 	}
 	// A number is drawn by a commit of its own. It need not reach the disk before the record that bears it: the log is
@@ -234,73 +256,101 @@ func (s *Store) Close() error {
 	case <-closed:
 		return nil
 	case <-timer.C:
-		return record.Errorf(record.Unavailable, "", "%d connections are still in use after %s", len(s.slots), closeLimit)
+		return record.Errorf(record.Unavailable, "", "%d connections are still in use after %s", s.slots.stats().InUse, closeLimit)
 	}
 }
 
 // Stats are the figures of the pool.
 func (s *Store) Stats() store.Stats {
-	return store.Stats{
-		Max: s.opts.Max, InUse: len(s.slots), Idle: int(s.pool.Stat().IdleConns()), Waiting: int(s.waiting.Load()),
-		Borrowed: s.borrowed.Load(), WaitTime: time.Duration(s.waited.Load()),
-	}
+	st := s.slots.stats()
+	st.Idle = int(s.pool.Stat().IdleConns())
+	return st
 }
 
-// acquire takes a connection, waiting at most Options.Wait for one.
-func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	select {
-	case s.slots <- struct{}{}:
-	default:
-		if err := s.wait(ctx); err != nil {
-			return nil, err
+// exhausted is the error of who waited for a connection in vain.
+func (s *Store) exhausted(_ store.Stats, wait time.Duration) *record.Error {
+	return record.Errorf(record.Unavailable, "", "no database connection came free within %s: %s; see database.pool.max and database.pool.wait",
+		wait, s.Stats())
+}
+
+// Resize changes how many connections there may be and how long work waits for one; 0 leaves it. Connections in use are not
+// disturbed; those too many are closed as they come back.
+func (s *Store) Resize(limit int, wait time.Duration) {
+	before := s.slots.stats().Max
+	s.slots.resize(min(limit, hardMax), wait)
+	if limit <= 0 || limit >= before {
+		return
+	}
+	s.shrunk.Store(true)
+	for _, conn := range s.pool.AcquireAllIdle(context.Background()) {
+		if !s.closeSurplus(conn) {
+			conn.Release()
 		}
 	}
-	s.borrowed.Add(1)
-	conn, err := s.pool.Acquire(ctx)
-	if err != nil {
-		<-s.slots
-		return nil, translate(ctx, err, nil)
-	}
-	return conn, nil
 }
 
-func (s *Store) wait(ctx context.Context) error {
-	start := time.Now()
-	s.waiting.Add(1)
-	timer := time.NewTimer(s.opts.Wait)
-	defer func() {
-		d := time.Since(start)
-		timer.Stop()
-		s.waiting.Add(-1)
-		s.waited.Add(int64(d))
-		telemetry.From(ctx).Borrowed(d)
-	}()
-	select {
-	case s.slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ended(ctx, ctx.Err())
-	case <-timer.C:
-		st := s.Stats()
-		return record.Errorf(record.Unavailable, "",
-			"no database connection came free within %s: %d of %d in use, %d idle, %d waiting; see database.pool.max and database.pool.wait",
-			s.opts.Wait, st.InUse, st.Max, st.Idle, st.Waiting)
+// closeSurplus closes a connection when there are more than slots.
+func (s *Store) closeSurplus(conn *pgxpool.Conn) bool {
+	if !s.shrunk.Load() || int(s.pool.Stat().TotalConns()) <= s.slots.stats().Max {
+		return false
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Connect)
+	defer cancel()
+	_ = conn.Hijack().Close(ctx) // a goodbye that the server misses is its timeout's concern
+	return true
+}
+
+// lease is a connection in use: one of the pool, or a session of a caller's own.
+type lease struct {
+	conn   *pgx.Conn
+	pooled *pgxpool.Conn // nil: the caller's own
+}
+
+// acquire takes a connection, waiting for one no longer than the slots allow.
+func (s *Store) acquire(ctx context.Context) (lease, error) {
+	if err := s.slots.take(ctx); err != nil {
+		return lease{}, err
+	}
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		s.slots.give()
+		return lease{}, translate(ctx, err, nil)
+	}
+	return lease{conn: conn.Conn(), pooled: conn}, nil
 }
 
 // release gives a connection back. One that broke meanwhile tells that the others are likely broken too, as after a
 // restart of the server: the idle ones are dropped before somebody else meets them.
-func (s *Store) release(conn *pgxpool.Conn) {
-	if conn.Conn().IsClosed() {
-		s.pool.Reset()
+func (s *Store) release(l lease) {
+	if l.pooled == nil {
+		s.logOut(l)
+		return
 	}
-	conn.Release()
-	<-s.slots
+	defer s.slots.give()
+	if l.conn.IsClosed() {
+		s.pool.Reset()
+	} else if s.closeSurplus(l.pooled) {
+		return
+	}
+	l.pooled.Release()
+}
+
+// drop ends a connection in the middle of its work, without a goodbye: the server is still sending.
+func (s *Store) drop(l lease) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	l.conn.Close(ctx)
+	if l.pooled == nil {
+		s.logins.give()
+		return
+	}
+	l.pooled.Release()
+	s.slots.give()
 }
 
 // broken reports whether a connection was lost by no doing of the caller.
-func broken(ctx context.Context, conn *pgxpool.Conn) bool {
-	return conn.Conn().IsClosed() && ctx.Err() == nil
+func broken(ctx context.Context, l lease) bool {
+	return l.conn.IsClosed() && ctx.Err() == nil
 }
 
 // with runs f on a connection.
@@ -317,7 +367,7 @@ func (s *Store) with(ctx context.Context, f func(*pgx.Conn) error) error {
 		}
 		session.settle()
 	}
-	if err := f(conn.Conn()); err != nil {
+	if err := f(conn.conn); err != nil {
 		return translate(ctx, err, nil)
 	}
 	return nil

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"weir/internal/record"
 	"weir/internal/store"
 	"weir/internal/telemetry"
@@ -84,7 +82,7 @@ func (r *compiled) start(ctx context.Context, s *session) (c *cursor, total int6
 // stream feeds a streaming Rows and gives its connection back at the end.
 type stream struct {
 	store  *Store
-	conn   *pgxpool.Conn
+	conn   lease
 	ctx    context.Context // of the read, for the meaning of its errors
 	cursor *cursor
 	fault  func(error) *record.Error // nil: translate
@@ -135,10 +133,6 @@ func (s *stream) Close() error {
 		}
 	}
 	s.done = true
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // no goodbye: the server is still sending
-	s.conn.Conn().Close(ctx)
-	s.conn.Release()
-	<-s.store.slots
+	s.store.drop(s.conn)
 	return nil
 }

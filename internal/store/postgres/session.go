@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"weir/internal/record"
 	"weir/internal/store"
@@ -78,19 +77,15 @@ const maxPrepared = 500
 
 const sessionKey = "weir"
 
-// sessionOf is the session of a pooled connection.
-func sessionOf(conn *pgxpool.Conn) *session {
-	pg := conn.Conn().PgConn()
+// sessionOf is the session of a connection.
+func sessionOf(l lease) *session {
+	pg := l.conn.PgConn()
 	if s, ok := pg.CustomData()[sessionKey].(*session); ok {
 		return s
 	}
-	s := newSession(pg)
+	s := &session{pg: pg, stmts: map[string]*prepared{}, certain: true}
 	pg.CustomData()[sessionKey] = s
 	return s
-}
-
-func newSession(pg *pgconn.PgConn) *session {
-	return &session{pg: pg, stmts: map[string]*prepared{}, certain: true}
 }
 
 func (s *session) prepare(ctx context.Context, st *store.Statement) (*prepared, error) {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"weir/internal/catalog"
 	"weir/internal/record"
@@ -18,7 +17,7 @@ import (
 // tx is a write transaction. Commands that only mark it wait in pending for the next statement and travel with it.
 type tx struct {
 	store   *Store
-	conn    *pgxpool.Conn
+	conn    lease
 	session *session
 	want    settings
 	memory  int64 // that the rows of one Run may take; 0: no bound
@@ -58,7 +57,7 @@ func (t *tx) start(ctx context.Context, steps ...step) (*cursor, error) {
 		before = nil
 	}
 	c, err := t.session.start(ctx, before, steps...)
-	if err != nil && !t.begun && broken(ctx, t.conn) {
+	if err != nil && !t.begun && t.conn.pooled != nil && broken(ctx, t.conn) {
 		// It broke while it was idle, most likely. Nothing was committed, so the transaction begins anew.
 		t.store.release(t.conn)
 		conn, again := t.store.acquire(ctx)

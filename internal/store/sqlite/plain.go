@@ -217,8 +217,13 @@ func (s *Store) Explain(ctx context.Context, st *store.Statement, args []record.
 	return nil, record.Errorf(record.Unsupported, "", "plans are not made yet")
 }
 
-// Resize changes how many connections there may be and how long work waits for one.
-func (s *Store) Resize(limit int, wait time.Duration) {}
+// Resize changes how many connections may read at once and how long work waits for one; 0 leaves it.
+func (s *Store) Resize(limit int, wait time.Duration) {
+	if s.readers != s.writer {
+		s.readers.resize(limit, wait)
+	}
+	s.writer.resize(0, wait) // it stays the only one
+}
 
 // Load writes new records as fast as the database takes them.
 func (t *tx) Load(ctx context.Context, table *catalog.Table, fields []string, rows [][]record.Value) error {

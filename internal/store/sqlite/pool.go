@@ -24,6 +24,7 @@ type pool struct {
 	opened   int
 	line     []chan *conn // a closed channel: open one yourself
 	borrowed int64
+	timeouts int64
 	waited   time.Duration
 	closed   bool
 	quiet    *sync.Cond // all connections are back
@@ -62,10 +63,11 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 	}
 	mine := make(chan *conn, 1)
 	p.line = append(p.line, mine)
+	wait := p.wait
 	p.mu.Unlock()
 
 	begin := time.Now()
-	timer := time.NewTimer(p.wait)
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	var err error
 	select {
@@ -83,8 +85,10 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 	case <-timer.C:
 		st := p.stats()
 		err = record.Errorf(record.Unavailable, "",
-			"no %s connection to the database came within %s: %d of %d in use, %d idle, %d waiting; see database.pool.wait and database.pool.max",
-			p.what, p.wait, st.InUse, st.Max, st.Idle, st.Waiting)
+			"no %s connection to the database came within %s: %s; see database.pool.wait and database.pool.max", p.what, wait, st)
+		p.mu.Lock()
+		p.timeouts++
+		p.mu.Unlock()
 	}
 	p.waitedFor(ctx, begin)
 	p.leave(mine)
@@ -132,11 +136,35 @@ func (p *pool) opening() (*conn, error) {
 	return c, nil
 }
 
+// resize changes how many connections there may be and how long to wait for one; 0 leaves either. Those too many are closed,
+// the ones in use when they come back.
+func (p *pool) resize(limit int, wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if wait > 0 {
+		p.wait = wait
+	}
+	if limit > 0 {
+		p.max = limit
+	}
+	for p.opened > p.max && len(p.free) > 0 {
+		p.free[0].close()
+		p.free = p.free[1:]
+		p.opened--
+	}
+	for p.opened < p.max && len(p.line) > 0 {
+		close(p.line[0])
+		p.line = p.line[1:]
+		p.opened++
+		p.borrowed++
+	}
+}
+
 // lost gives up the place of a connection that is no more; the next in line may open another.
 func (p *pool) lost() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.line) > 0 {
+	if len(p.line) > 0 && p.opened <= p.max {
 		ch := p.line[0]
 		p.line = p.line[1:]
 		p.borrowed++
@@ -156,6 +184,12 @@ func (p *pool) put(c *conn) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.opened > p.max {
+		c.close()
+		p.opened--
+		p.quiet.Broadcast()
+		return
+	}
 	if len(p.line) > 0 {
 		ch := p.line[0]
 		p.line = p.line[1:]
@@ -172,7 +206,7 @@ func (p *pool) stats() store.Stats {
 	defer p.mu.Unlock()
 	return store.Stats{
 		Max: p.max, InUse: p.opened - len(p.free), Idle: len(p.free), Waiting: len(p.line),
-		Borrowed: p.borrowed, WaitTime: p.waited,
+		Borrowed: p.borrowed, Timeouts: p.timeouts, WaitTime: p.waited,
 	}
 }
 

@@ -133,6 +133,7 @@ func (s *Store) Stats() store.Stats {
 		st.Idle += r.Idle
 		st.Waiting += r.Waiting
 		st.Borrowed += r.Borrowed
+		st.Timeouts += r.Timeouts
 		st.WaitTime += r.WaitTime
 	}
 	return st

@@ -324,3 +324,68 @@ func create(t testing.TB, s store.Store) *catalog.Snapshot {
 	Create(t, s, snap)
 	return snap
 }
+
+// testResize changes the pool while it is in use.
+func testResize(t *testing.T, s store.Store) {
+	create(t, s)
+	crowd(t, s, 5000)
+	before := s.Stats().Max
+	hold := func() *record.Rows {
+		t.Helper()
+		rows, err := s.Select(t.Context(), mine(s, "SELECT sys_id FROM team"), nil, store.SQLOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows.Next()
+		return rows
+	}
+	var held []*record.Rows
+	for range 4 {
+		held = append(held, hold())
+	}
+	s.Resize(0, 20*time.Millisecond)
+	_, err := s.Select(t.Context(), mine(s, "SELECT 1"), nil, store.SQLOptions{})
+	if record.KindOf(err) != record.Unavailable || !strings.Contains(err.Error(), "4 of 4 in use") || !strings.Contains(err.Error(), "timeouts") {
+		t.Errorf("a pool that is used up: %v", err)
+	}
+	if st := s.Stats(); st.Timeouts != 1 {
+		t.Errorf("%d timeouts were counted", st.Timeouts)
+	}
+	// Who waits is served as soon as there is room.
+	s.Resize(0, time.Minute)
+	got := make(chan *record.Rows)
+	go func() {
+		rows, err := s.Select(t.Context(), mine(s, "SELECT sys_id FROM team"), nil, store.SQLOptions{})
+		if err != nil {
+			t.Error(err)
+		}
+		got <- rows
+	}()
+	for s.Stats().Waiting == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	s.Resize(6, 0)
+	held = append(held, <-got, hold())
+	if st := s.Stats(); st.Max != before+2 || st.InUse != 6 {
+		t.Errorf("after more room: %+v", st)
+	}
+	// With less room, those in use go on, and are closed as they come back.
+	s.Resize(2, 50*time.Millisecond)
+	for _, rows := range held {
+		if _, ok := rows.Next(); !ok {
+			t.Errorf("a stream broke: %v", rows.Err())
+		}
+	}
+	if _, err := s.Select(t.Context(), mine(s, "SELECT 1"), nil, store.SQLOptions{}); record.KindOf(err) != record.Unavailable {
+		t.Errorf("more are in use than there may be, and one came: %v", err)
+	}
+	for _, rows := range held {
+		rows.Close()
+	}
+	if st := s.Stats(); st.Max != before-2 || st.InUse != 0 || st.Idle > st.Max {
+		t.Errorf("after less room: %+v", st)
+	}
+	a, b := hold(), hold()
+	a.Close()
+	b.Close()
+}

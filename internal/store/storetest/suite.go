@@ -45,6 +45,7 @@ func Run(t *testing.T, open func(t *testing.T, size int) store.Store) {
 		{"PlainBlocksAreTransactions", testPlainBlock},
 		{"PlainFaultsAreTold", testPlainFaults},
 		{"PlainLimitsStopTheStatement", testPlainLimits},
+		{"ResizeChangesThePool", testResize},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := open(t, 4)
