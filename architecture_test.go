@@ -13,12 +13,12 @@ import (
 var allowed = map[string][]string{
 	"internal/record":    {},            // the vocabulary: everything speaks it, it knows nobody
 	"internal/telemetry": {},            // a recorder is carried through all layers
-	"internal/wire":      {},            // bytes know no protocol
+	"internal/wire":      {"record"},    // bytes know no protocol
 	"internal/catalog":   {"record"},    // definitions in terms of the vocabulary
 	"internal/gate":      {"telemetry"}, // admission knows no HTTP and no SQL
 	"internal/store":     {"record", "catalog", "telemetry"},
 	// A database holds only what differs; everything above sees the interface.
-	"internal/store/sqlite":    {"record", "catalog", "telemetry", "store"},
+	"internal/store/sqlite":    {"record", "catalog", "telemetry", "store", "wire"}, // values as JSON, by a function
 	"internal/store/postgres":  {"record", "catalog", "telemetry", "store"},
 	"internal/store/storetest": {"record", "catalog", "telemetry", "store"},
 	"internal/rule":            {"record", "catalog"},                                                                                                       // rules read through an interface that the engine hands in
@@ -28,11 +28,12 @@ var allowed = map[string][]string{
 	"internal/job":             {"record", "catalog", "store"},                                                                                              // durable work, whatever it is
 	"internal/dialect":         {"record", "catalog", "wire", "telemetry"},                                                                                  // no engine: it gets an Executor
 	"internal/dialect/now":     {"record", "catalog", "wire", "telemetry", "dialect"},                                                                       // never another dialect
-	"internal/endpoint":        {"record", "catalog", "telemetry", "store"},                                                                                 // SQL endpoints below the protocol: the engine and projects use it
-	"internal/dialect/ords":    {"record", "catalog", "wire", "telemetry", "dialect"},                                                                       // never another dialect
+	"internal/endpoint":        {"record", "catalog", "telemetry", "wire", "store"},                                                                         // SQL endpoints below the protocol: the engine and projects use it
+	"internal/autorest":        {"record", "catalog"},                                                                                                       // tables under the aliases of ORDS; no wire format
+	"internal/dialect/ords":    {"record", "catalog", "wire", "telemetry", "dialect", "autorest"},                                                           // never another dialect
 	"internal/edm":             {"record", "catalog"},                                                                                                       // services in terms of tables; no wire format
 	"internal/dialect/odata":   {"record", "catalog", "wire", "telemetry", "dialect", "edm"},                                                                // never another dialect
-	"internal/project":         {"record", "catalog", "store", "edm", "endpoint"},                                                                           // files to definitions to the database
+	"internal/project":         {"record", "catalog", "store", "edm", "endpoint", "autorest"},                                                               // files to definitions to the database
 	"internal/remote":          {"record", "catalog", "telemetry", "dialect", "auth", "job", "project"},                                                     // the executor and the authority over the network; it knows no protocol and no engine
 	"internal/config":          {"gate", "engine", "auth", "store", "dialect/now", "dialect/odata", "dialect/ords", "server", "record", "script", "remote"}, // settings of all parts
 	"internal/server": {

@@ -47,7 +47,7 @@ func (c *backendCommand) Run(ctx context.Context, s streams) error {
 	}
 	tuneCollector(e.Limits.Memory, e.Gate.Bytes.Limit)
 	folder, _ := c.folder()
-	b, err := newBackend(ctx, &e.Config, folder, newLog(s.err, e.Log))
+	b, err := newBackend(ctx, e, folder, newLog(s.err, e.Log))
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,8 @@ type backend struct {
 }
 
 // newBackend opens the database, applies the project and opens the listeners; Serve takes calls.
-func newBackend(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logger) (b *backend, err error) {
+func newBackend(ctx context.Context, e *config.Effective, folder fs.FS, log *slog.Logger) (b *backend, err error) {
+	c := &e.Config
 	if err := c.Remote.CheckBackend(); err != nil {
 		return nil, usageError{err}
 	}
@@ -93,8 +94,9 @@ func newBackend(ctx context.Context, c *config.Config, folder fs.FS, log *slog.L
 		}
 	}()
 	k := b.core
+	newLevers(e).pull(k.adjust)
 	b.server, err = remote.New(remote.Options{
-		Config: c.Remote, Exec: k.engine, Auth: k.auth, Jobs: k.jobs, Snapshot: k.snapshot, Changed: k.catalog.Changed, Refresh: k.refresh,
+		Config: c.Remote, Exec: k.engine, Auth: k.auth, Jobs: k.jobs, Snapshot: k.defs.snapshot, Changed: k.catalog.Changed, Refresh: k.refresh,
 		Ready: k.ready, Drain: c.Limits.Drain, Log: log,
 	})
 	if err != nil {
@@ -150,7 +152,7 @@ func (b *backend) tells() http.Handler {
 	})
 	if b.metrics {
 		registry := prometheus.NewRegistry()
-		registry.MustRegister(b.server, server.StoreFigures(b.core.store.Stats, b.core.engine.Counters),
+		registry.MustRegister(b.server, server.StoreFigures(b.core.store.Stats, b.core.counters),
 			collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 		mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 	}

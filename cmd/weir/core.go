@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -22,6 +24,7 @@ import (
 	"weir/internal/project"
 	"weir/internal/record"
 	"weir/internal/script"
+	"weir/internal/server"
 	"weir/internal/store"
 	"weir/internal/store/postgres"
 	"weir/internal/store/sqlite"
@@ -36,7 +39,9 @@ type core struct {
 	auth    *auth.Auth
 	jobs    *job.Store
 	log     *slog.Logger
-	cached  bool
+	sql     *endpoint.Runner
+	defs    *definitions
+	most    int // connections, when the settings leave it to the database's kind
 }
 
 // openStore opens the database that the settings name.
@@ -53,8 +58,12 @@ func openStore(ctx context.Context, c *config.Config) (store.Store, error) {
 			Path: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait, Statement: c.Database.StatementTimeout,
 		}))
 	}
+	least := c.Database.Pool.Min
+	if least == 0 {
+		least = -1
+	}
 	return opened(postgres.Open(ctx, postgres.Options{
-		URL: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait,
+		URL: at, Max: c.Database.Pool.Max, Wait: c.Database.Pool.Wait, Min: least, Idle: c.Database.Pool.Idle, Age: c.Database.Pool.Age,
 		Statement: c.Database.StatementTimeout, Lock: c.Database.LockTimeout,
 		Logins: c.Database.Logins.Max, TrustLogins: c.Database.Logins.Trust, RequestIDs: c.Database.RequestIDs,
 	}))
@@ -70,7 +79,7 @@ func opened[S store.Store](s S, err error) (store.Store, error) {
 
 // newCore opens the database and applies the project. Scripts and password checks take permits of the gate.
 func newCore(ctx context.Context, c *config.Config, folder fs.FS, g *gate.Gate, log *slog.Logger) (k *core, err error) {
-	k = &core{log: log, cached: c.Cache.Metadata}
+	k = &core{log: log}
 	defer func() {
 		if err != nil {
 			k.close()
@@ -79,6 +88,7 @@ func newCore(ctx context.Context, c *config.Config, folder fs.FS, g *gate.Gate, 
 	if k.store, err = openStore(ctx, c); err != nil {
 		return k, err
 	}
+	k.most = k.store.Stats().Max
 	k.store = auth.Announce(k.store, c.Auth.Tables, func(err error) {
 		if k.auth != nil {
 			k.auth.Forget()
@@ -92,7 +102,8 @@ func newCore(ctx context.Context, c *config.Config, folder fs.FS, g *gate.Gate, 
 	options.Hash = auth.Hash
 	scripts := script.New(script.Options{Config: c.Script, ParseQuery: now.New(c.Now).ParseQuery, Log: log, Permit: permit(g.Scripts)})
 	options.Invoker = scripts
-	options.SQL = endpoint.New(k.store)
+	k.sql = endpoint.NewWith(k.store, endpoint.Options{MaxRows: c.ORDS.MaxRows, Slow: k.slow})
+	options.SQL = k.sql
 	if k.engine, err = engine.New(k.store, options); err != nil {
 		return k, usageError{err}
 	}
@@ -110,6 +121,10 @@ func newCore(ctx context.Context, c *config.Config, folder fs.FS, g *gate.Gate, 
 		debug.FreeOSMemory() // loading data takes many times what serving does
 	}
 	k.catalog, k.jobs = catalog.New(report.Snapshot), job.New(k.store)
+	k.defs = &definitions{
+		kept: func(context.Context) (*catalog.Snapshot, error) { return k.catalog.Snapshot(), nil },
+		load: project.Uncached(k.store), check: k.refresh, log: log, began: time.Now(),
+	}
 	if k.auth, err = auth.New(c.Auth, auth.Options{Data: k.store, Permit: permit(g.Hashing)}); err != nil {
 		return k, usageError{err}
 	}
@@ -127,12 +142,44 @@ func permit(p *gate.Permits) func(ctx context.Context, user string) (func(), err
 	}
 }
 
-// snapshot is the definitions that work beginning now goes by.
-func (k *core) snapshot(ctx context.Context) (*catalog.Snapshot, error) {
-	if k.cached {
-		return k.catalog.Snapshot(), nil
+// adjust puts those settings in force that change while the node runs.
+func (k *core) adjust(c *config.Config) {
+	k.defs.set(c.Cache.Metadata, c.Cache.Timeout)
+	k.sql.SlowAfter(c.Telemetry.SlowStatement)
+	k.store.Resize(cmp.Or(c.Database.Pool.Max, k.most), c.Database.Pool.Wait)
+}
+
+// counters are the figures of the engine and of the definitions.
+func (k *core) counters() map[string]float64 {
+	all := k.engine.Counters()
+	maps.Copy(all, k.defs.counters())
+	sql := k.sql.Stats()
+	for name, n := range map[string]int64{
+		"weir_endpoint_calls_total": sql.Calls, "weir_endpoint_queries_total": sql.Queries, "weir_endpoint_blocks_total": sql.Blocks,
+		"weir_endpoint_tag_queries_total": sql.Tags, "weir_endpoint_unchanged_total": sql.Unchanged, "weir_endpoint_nested_total": sql.Nested,
+		"weir_endpoint_slow_total": sql.Slow,
+	} {
+		all[name] = float64(n)
 	}
-	return project.Uncached(k.store)(ctx)
+	return all
+}
+
+// slow writes a call to the log that took long. The text is that of the file, so it holds no values.
+func (k *core) slow(s endpoint.Slow) {
+	attrs := []any{"txid", s.ID, "endpoint", s.Endpoint, "file", s.File, "took", s.Took, "sql", s.SQL}
+	if s.Plan != "" {
+		attrs = append(attrs, "plan", s.Plan)
+	} else {
+		attrs = append(attrs, "no_plan", s.NoPlan)
+	}
+	k.log.Warn("slow statement", attrs...)
+}
+
+// plan has the database explain an endpoint.
+func (k *core) plan(ctx context.Context, snap *catalog.Snapshot, asked server.PlanAsked) (*store.Explained, error) {
+	return k.sql.Explain(ctx, snap, endpoint.Plan{
+		Endpoint: asked.Endpoint, Binds: asked.Binds, Tag: asked.Tag, Analyze: asked.Analyze, Offset: asked.Offset, Limit: asked.Limit,
+	})
 }
 
 // refresh takes up definitions that were applied a moment ago.

@@ -41,7 +41,7 @@ func (c *hubCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	tuneCollector(e.Limits.Memory, e.Gate.Bytes.Limit)
-	n, err := newHub(ctx, &e.Config, newLog(s.err, e.Log))
+	n, err := newHub(ctx, e, newLog(s.err, e.Log))
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,7 @@ type app struct {
 	Backend    backendCommand    `cmd:"" help:"Have a project's database for hubs."`
 	Apply      applyCommand      `cmd:"" help:"Bring a database to what a project says, and exit."`
 	Introspect introspectCommand `cmd:"" help:"Write table files for a database that exists already."`
+	Explain    explainCommand    `cmd:"" help:"Show the database's plan for a SQL endpoint."`
 	Config     configCommand     `cmd:"" help:"Print the effective settings, and where each came from."`
 	Schema     schemaCommand     `cmd:"" help:"Write the JSON Schemas of a project's files, for editors."`
 	Trace      traceCommand      `cmd:"" help:"Show where the time of a request went, from the transaction log."`

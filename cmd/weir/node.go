@@ -33,6 +33,8 @@ type node struct {
 	below  below
 	gate   *gate.Gate
 	server *server.Server
+	levers *levers
+	logins *auth.Logins
 	tracer *tracer // nil unless telemetry.otlp is set
 	log    *slog.Logger
 
@@ -54,13 +56,15 @@ type below struct {
 	ready      func(context.Context) error
 	pool       func() store.Stats
 	counters   func() map[string]float64
+	plan       func(context.Context, *catalog.Snapshot, server.PlanAsked) (*store.Explained, error) // nil: there is no database
 	collectors []prometheus.Collector
 	run        func(context.Context) // until the context ends; nil: nothing runs beside
 	close      func() error
 }
 
 // newNode opens the database, applies the project and opens the listeners; Serve answers.
-func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logger) (*node, error) {
+func newNode(ctx context.Context, e *config.Effective, folder fs.FS, log *slog.Logger) (*node, error) {
+	c := &e.Config
 	g, err := gate.New(c.Gate)
 	if err != nil {
 		return nil, usageError{err}
@@ -69,14 +73,17 @@ func newNode(ctx context.Context, c *config.Config, folder fs.FS, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	return newFront(ctx, c, g, below{
-		exec: k.engine, auth: k.auth, jobs: k.jobs, snapshot: k.snapshot, ready: k.ready, pool: k.store.Stats, counters: k.engine.Counters,
-		run: k.run, close: k.close,
+	l := newLevers(e)
+	l.pull(k.adjust)
+	return newFront(ctx, l, g, below{
+		exec: k.engine, auth: k.auth, jobs: k.jobs, snapshot: k.defs.snapshot, ready: k.ready, pool: k.store.Stats, counters: k.counters,
+		plan: k.plan, run: k.run, close: k.close,
 	}, log)
 }
 
 // newHub connects to the backends and opens the listeners; Serve answers.
-func newHub(ctx context.Context, c *config.Config, log *slog.Logger) (*node, error) {
+func newHub(ctx context.Context, e *config.Effective, log *slog.Logger) (*node, error) {
+	c := &e.Config
 	g, err := gate.New(c.Gate)
 	if err != nil {
 		return nil, usageError{err}
@@ -88,19 +95,19 @@ func newHub(ctx context.Context, c *config.Config, log *slog.Logger) (*node, err
 	if err := backends.Start(ctx); err != nil {
 		return nil, errors.Join(err, backends.Close())
 	}
-	snapshot := backends.Snapshot
-	if !c.Cache.Metadata {
-		snapshot = backends.Fetch
-	}
-	return newFront(ctx, c, g, below{
-		exec: backends, auth: backends, jobs: backends.Jobs(), snapshot: snapshot, ready: backends.Ready,
+	defs := &definitions{kept: backends.Snapshot, load: backends.Fetch, log: log, began: time.Now()}
+	l := newLevers(e, "database.", "cache.timeout", "telemetry.slow_statement")
+	l.pull(func(c *config.Config) { defs.set(c.Cache.Metadata, c.Cache.Timeout) })
+	return newFront(ctx, l, g, below{
+		exec: backends, auth: backends, jobs: backends.Jobs(), snapshot: defs.snapshot, counters: defs.counters, ready: backends.Ready,
 		collectors: []prometheus.Collector{backends}, close: backends.Close,
 	}, log)
 }
 
 // newFront opens the listeners of a node, which owns from then on what it stands on.
-func newFront(ctx context.Context, c *config.Config, g *gate.Gate, b below, log *slog.Logger) (n *node, err error) {
-	n = &node{below: b, gate: g, log: log, base: c.Gate, settings: make(chan gate.Config), changes: make(chan gateChange)}
+func newFront(ctx context.Context, l *levers, g *gate.Gate, b below, log *slog.Logger) (n *node, err error) {
+	c := &l.base.Config
+	n = &node{below: b, gate: g, levers: l, logins: auth.NewLogins(c.Auth, c.ORDS.DatabaseRoles), log: log, base: c.Gate, settings: make(chan gate.Config), changes: make(chan gateChange)}
 	defer func() {
 		if err != nil {
 			n.close()
@@ -115,7 +122,9 @@ func newFront(ctx context.Context, c *config.Config, g *gate.Gate, b below, log 
 	for _, prefix := range odata.Prefixes {
 		mux.Handle(prefix, services)
 	}
-	mux.Handle(ords.Prefix, ords.New(c.ORDS))
+	sql := ords.New(c.ORDS)
+	l.pull(func(c *config.Config) { sql.Reconfigure(c.ORDS) })
+	mux.Handle(ords.Prefix, sql)
 	var traced func(*server.Visit)
 	if c.Telemetry.OTLP != "" {
 		if n.tracer, err = newTracer(ctx, c.Telemetry, c.Name); err != nil {
@@ -124,12 +133,13 @@ func newFront(ctx context.Context, c *config.Config, g *gate.Gate, b below, log 
 		traced = n.tracer.visit
 	}
 	n.server, err = server.New(server.Options{
-		Config: c.Server(), Gate: g, Auth: b.auth, Exec: b.exec, Mux: mux, Fallback: front, Snapshot: b.snapshot, Jobs: b.jobs,
-		Ready: b.ready, Pool: b.pool, Counters: b.counters, Collectors: b.collectors, Trace: traced, Log: log,
+		Config: c.Server(), Gate: g, Auth: b.auth, Logins: n.logins, Exec: b.exec, Mux: mux, Fallback: front, Snapshot: b.snapshot, Jobs: b.jobs,
+		Ready: b.ready, Pool: b.pool, Plan: b.plan, Counters: b.counters, Collectors: b.collectors, Trace: traced, Log: log,
 		GateSettings: server.GateSettings{
 			JSON:   func() ([]byte, error) { return config.GateJSON(g.Config()) },
 			Change: n.change,
 		},
+		Settings: server.Settings{List: l.list, Change: l.change},
 	})
 	if err != nil {
 		return n, usageError{err}
@@ -213,6 +223,7 @@ func giveBackMemory(ctx context.Context, work func() (done, busy int64)) {
 }
 
 func (n *node) close() error {
+	n.logins.Close()
 	var err error
 	if n.tracer != nil {
 		err = n.tracer.close()

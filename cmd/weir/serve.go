@@ -41,7 +41,7 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 	}
 	tuneCollector(e.Limits.Memory, e.Gate.Bytes.Limit)
 	folder, isDemo := c.folder()
-	n, err := newNode(ctx, &e.Config, folder, newLog(s.err, e.Log))
+	n, err := newNode(ctx, e, folder, newLog(s.err, e.Log))
 	if err != nil {
 		return err
 	}
@@ -78,6 +78,7 @@ func reloads(ctx context.Context, n *node, load func() (*config.Effective, error
 				n.log.Error("the settings stay as they were", "error", err.Error())
 				continue
 			}
+			n.levers.reread(e)
 			select {
 			case n.settings <- e.Gate:
 			case <-ctx.Done():

@@ -77,7 +77,7 @@ func New(cfg Config, o Options) (*Auth, error) {
 		MaximumSize: 10_000, ExpiryCalculator: otter.ExpiryWriting[string, *grant](max(cfg.Roles, time.Millisecond)),
 	})
 	a.issued = otter.Must(&otter.Options[string, *issued]{
-		MaximumSize: 10_000, ExpiryCalculator: otter.ExpiryWriting[string, *issued](cfg.AccessToken),
+		MaximumSize: 10_000, ExpiryCalculator: otter.ExpiryWriting[string, *issued](max(cfg.AccessToken, cfg.ClientToken)),
 	})
 	a.byUser, a.byAddress = newGuesses(cfg.GuessesPerUser), newGuesses(cfg.GuessesPerAddress)
 	return a, nil
@@ -103,7 +103,7 @@ func (a *Auth) Close() {
 // Identity is who is calling, and what the answer should tell the client about it.
 type Identity struct {
 	Actor   record.Actor
-	Method  string // "basic", "bearer", "cookie"; "" for nobody
+	Method  string // "basic", "bearer", "cookie", "header", "database"; "" for nobody
 	Session string // the id that the gate counts by; "" for nobody
 	// Cookies open or renew the session.
 	Cookies []*http.Cookie

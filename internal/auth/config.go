@@ -50,6 +50,14 @@ type Config struct {
 	// Defaults to 2400h (100 days).
 	RefreshToken time.Duration `yaml:"refresh_token"`
 
+	// ClientToken is how long an access token lasts that an OAuth client gets for itself at /ords/SCHEMA/oauth/token.
+	//
+	// Defaults to 1h.
+	ClientToken time.Duration `yaml:"client_token"`
+
+	// Trusted is a gateway in front that has found out who is calling and says so in a header.
+	Trusted Trusted `yaml:"trusted"`
+
 	// Tables say where users and roles are found.
 	Tables UserTables `yaml:"tables"`
 
@@ -164,7 +172,7 @@ func Defaults() Config {
 	return Config{
 		Remember: 5 * time.Minute, RememberMax: 10_000, Roles: 10 * time.Second, Session: 30 * time.Minute,
 		GuessesPerUser: 30, GuessesPerAddress: 300,
-		AccessToken: 30 * time.Minute, RefreshToken: 2400 * time.Hour,
+		AccessToken: 30 * time.Minute, RefreshToken: 2400 * time.Hour, ClientToken: time.Hour,
 		Tables: UserTables{
 			User: "sys_user", Name: "user_name", Active: "active", Locked: "locked_out", Password: "user_password",
 			UserRole: "sys_user_has_role", Member: "sys_user_grmember", GroupRole: "sys_group_has_role", RoleName: "name",
@@ -188,7 +196,7 @@ func (c Config) Validate() error {
 	for _, d := range []struct {
 		name string
 		d    time.Duration
-	}{{"session", c.Session}, {"access_token", c.AccessToken}, {"refresh_token", c.RefreshToken}} {
+	}{{"session", c.Session}, {"access_token", c.AccessToken}, {"refresh_token", c.RefreshToken}, {"client_token", c.ClientToken}} {
 		if d.d < time.Second {
 			fault("auth.%s: must be at least 1s, not %s", d.name, d.d)
 		}
@@ -199,6 +207,7 @@ func (c Config) Validate() error {
 	if c.GuessesPerAddress < 1 {
 		fault("auth.guesses_per_address: must be at least 1, not %d", c.GuessesPerAddress)
 	}
+	faults = append(faults, c.Trusted.validate())
 	names := map[string]bool{}
 	for i, u := range c.Users {
 		switch {

@@ -44,8 +44,8 @@ func (a *Auth) ChangeTokenHolds(ctx context.Context, id *Identity, token string)
 
 func (a *Auth) forgerySum(ctx context.Context, id *Identity, body []byte) []byte {
 	session := id.Session
-	if id.Method == "bearer" {
-		session = "" // has no cookie, and needs none: no browser sends a bearer token by itself
+	if id.Method == "bearer" || id.Method == methodHeader {
+		session = "" // has no cookie of ours: no browser sends a bearer token by itself, and a gateway has sessions of its own
 	}
 	sum := a.sign(ctx, "forgery", string(body)+session+"\x00"+id.Actor.Name)
 	if sum == nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"weir/internal/catalog"
 	"weir/internal/record"
@@ -39,10 +40,12 @@ type tokenError struct {
 }
 
 var (
-	errInvalidClient = &tokenError{http.StatusUnauthorized, "invalid_client", "access_denied"}
-	errDenied        = &tokenError{http.StatusUnauthorized, "server_error", "access_denied"}
-	errInvalidGrant  = &tokenError{http.StatusUnauthorized, "invalid_grant", "the token is unknown, has expired or is another client's"}
-	errUnsupported   = &tokenError{http.StatusBadRequest, "unsupported_grant_type", "password, client_credentials and refresh_token are served"}
+	errInvalidClient      = &tokenError{http.StatusUnauthorized, "invalid_client", "access_denied"}
+	errDenied             = &tokenError{http.StatusUnauthorized, "server_error", "access_denied"}
+	errInvalidGrant       = &tokenError{http.StatusUnauthorized, "invalid_grant", "the token is unknown, has expired or is another client's"}
+	errInvalidRequest     = &tokenError{http.StatusBadRequest, "invalid_request", "the form cannot be read"}
+	errUnauthorizedClient = &tokenError{http.StatusBadRequest, "unauthorized_client", "the client has no user to act for"}
+	errUnsupported        = &tokenError{http.StatusBadRequest, "unsupported_grant_type", "password, client_credentials and refresh_token are served"}
 )
 
 // Answer is what the token endpoint says, in JSON.
@@ -67,9 +70,12 @@ type tokenAnswer struct {
 	Expires int64  `json:"expires_in"`
 }
 
-// Token answers POST /oauth_token.do: the request with its body, which is a form. An error is what the database or a limit said;
-// whatever is the caller's fault stands in the answer.
+// Token answers POST /oauth_token.do and /ords/SCHEMA/oauth/token: the request with its body, which is a form. An error is what the
+// database or a limit said; whatever is the caller's fault stands in the answer.
 func (a *Auth) Token(ctx context.Context, snap *catalog.Snapshot, r *http.Request, body []byte) (*Answer, error) {
+	if strings.HasSuffix(r.URL.Path, clientTokenPath) {
+		return a.clientToken(ctx, snap, r, body)
+	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
 		return (&tokenError{http.StatusBadRequest, "invalid_request", "the body must be application/x-www-form-urlencoded"}).answer(), nil
 	}
@@ -77,7 +83,7 @@ func (a *Auth) Token(ctx context.Context, snap *catalog.Snapshot, r *http.Reques
 	if err != nil {
 		return (&tokenError{http.StatusBadRequest, "invalid_request", "the form cannot be read"}).answer(), nil
 	}
-	t, fault, err := a.token(ctx, snap, r, form)
+	t, fault, err := a.token(ctx, snap, r, form, a.cfg.AccessToken)
 	switch {
 	case err != nil:
 		return nil, err
@@ -88,7 +94,8 @@ func (a *Auth) Token(ctx context.Context, snap *catalog.Snapshot, r *http.Reques
 	return &Answer{http.StatusOK, tokenAnswer{t.access, t.refresh, "useraccount", "Bearer", left}}, nil
 }
 
-func (a *Auth) token(ctx context.Context, snap *catalog.Snapshot, r *http.Request, form url.Values) (*issued, *tokenError, error) {
+// token is the token that a form asks for; it holds for life.
+func (a *Auth) token(ctx context.Context, snap *catalog.Snapshot, r *http.Request, form url.Values, life time.Duration) (*issued, *tokenError, error) {
 	if a.options.Data == nil {
 		return nil, nil, record.Errorf(record.Unavailable, "", "tokens need a database")
 	}
@@ -131,7 +138,7 @@ func (a *Auth) token(ctx context.Context, snap *catalog.Snapshot, r *http.Reques
 		} else if err != nil {
 			return nil, nil, err
 		}
-		t, err := a.again(ctx, c.id, u.name, true)
+		t, err := a.again(ctx, c.id, u.name, true, life)
 		return t, nil, err
 	case grantClient:
 		u, err := a.user(ctx, snap, c.user)
@@ -141,7 +148,7 @@ func (a *Auth) token(ctx context.Context, snap *catalog.Snapshot, r *http.Reques
 		if c.user == "" || u == nil || !u.active {
 			return nil, errDenied, nil
 		}
-		t, err := a.again(ctx, c.id, u.name, false)
+		t, err := a.again(ctx, c.id, u.name, false, life)
 		return t, nil, err
 	default:
 		refresh := form.Get("refresh_token")
@@ -157,7 +164,7 @@ func (a *Auth) token(ctx context.Context, snap *catalog.Snapshot, r *http.Reques
 		} else if u == nil || !u.active {
 			return nil, errInvalidGrant, nil
 		}
-		t, err := a.issue(ctx, c.id, g.user, false)
+		t, err := a.issue(ctx, c.id, g.user, false, life)
 		if err == nil {
 			t.refresh = refresh // the same one stays valid until its own end
 		}
@@ -166,8 +173,8 @@ func (a *Auth) token(ctx context.Context, snap *catalog.Snapshot, r *http.Reques
 }
 
 // again returns the token that this client got for this user before, while it lasts, else a new one: the platform does so.
-func (a *Auth) again(ctx context.Context, client, user string, withRefresh bool) (*issued, error) {
-	key := client + "\x00" + user + "\x00" + strconv.FormatBool(withRefresh)
+func (a *Auth) again(ctx context.Context, client, user string, withRefresh bool, life time.Duration) (*issued, error) {
+	key := client + "\x00" + user + "\x00" + strconv.FormatBool(withRefresh) + life.String()
 	if t, ok := a.issued.GetIfPresent(key); ok && a.now().Before(t.expires) {
 		if g, err := a.grant(ctx, t.access, kindAccess); err != nil {
 			return nil, err
@@ -175,7 +182,7 @@ func (a *Auth) again(ctx context.Context, client, user string, withRefresh bool)
 			return t, nil
 		}
 	}
-	t, err := a.issue(ctx, client, user, withRefresh)
+	t, err := a.issue(ctx, client, user, withRefresh, life)
 	if err == nil {
 		a.issued.Set(key, t)
 	}

@@ -94,10 +94,10 @@ func (a *Auth) loadGrant(ctx context.Context, hash string) (*grant, error) {
 
 var grantFields = []string{"hash", "kind", "client", "user", "pair", "expires"}
 
-// issue makes and stores an access token, with a refresh token if asked for.
-func (a *Auth) issue(ctx context.Context, client, user string, withRefresh bool) (*issued, error) {
+// issue makes and stores an access token that holds for life, with a refresh token if asked for.
+func (a *Auth) issue(ctx context.Context, client, user string, withRefresh bool, life time.Duration) (*issued, error) {
 	now := a.now()
-	t := &issued{access: newToken(), expires: now.Add(a.cfg.AccessToken)}
+	t := &issued{access: newToken(), expires: now.Add(life)}
 	text := record.TextValue
 	row := func(token, kind, pair string, expires time.Time) []record.Value {
 		return []record.Value{text(tokenHash(token)), text(kind), text(client), text(user), text(pair), record.TimeValue(expires)}

@@ -367,12 +367,16 @@ func (b *builder) endpoints(defs []EndpointDef) {
 		if b.snap.endpoints[d.Name] != nil {
 			b.fault("endpoint %s: defined twice", d.Name)
 		}
+		b.snap.endpoints[d.Name] = e
+		if d.SQL != nil {
+			b.snap.sql = append(b.snap.sql, e)
+			continue
+		}
 		for _, s := range e.Segments {
 			if strings.HasPrefix(s, "{") != strings.HasSuffix(s, "}") || s == "" {
 				b.fault("endpoint %s: path %q: bad segment %q", d.Name, d.Path, s)
 			}
 		}
-		b.snap.endpoints[d.Name] = e
 		b.snap.routes = append(b.snap.routes, e)
 	}
 	// Literal segments win over parameters, position by position.
@@ -426,6 +430,9 @@ func (b *builder) services(defs []ServiceDef) {
 // over is what d makes of the service that it redefines: what stands in d wins.
 func (d *ServiceDef) over(base ServiceDef) ServiceDef {
 	s := *d
+	if s.Protocol == "" {
+		s.Protocol = base.Protocol
+	}
 	if s.Label == "" {
 		s.Label = base.Label
 	}

@@ -19,6 +19,7 @@ type Snapshot struct {
 	names     []string
 	endpoints map[string]*Endpoint
 	routes    []*Endpoint
+	sql       []*Endpoint
 	versioned []versioned
 	services  []ServiceDef
 	referrers map[string][]Referrer
@@ -51,7 +52,10 @@ func (s *Snapshot) Definitions() Definitions { return s.defs }
 // Endpoints are all scripted endpoints, more specific paths first.
 func (s *Snapshot) Endpoints() []*Endpoint { return s.routes }
 
-// Endpoint finds a scripted endpoint by name, nil if there is none.
+// SQLEndpoints are all SQL endpoints, sorted by name. How requests find them is up to the package of their protocol.
+func (s *Snapshot) SQLEndpoints() []*Endpoint { return s.sql }
+
+// Endpoint finds a scripted or a SQL endpoint by name, nil if there is none.
 func (s *Snapshot) Endpoint(name string) *Endpoint { return s.endpoints[name] }
 
 // Referrers are the reference fields that point at records of table t or of a table it inherits from, each listed for the

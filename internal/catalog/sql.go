@@ -14,19 +14,21 @@ type SQLDef struct {
 	PageSize    *int          // rows of a page when the caller names no limit; 0: no paging; nil: the setting ords.page_size
 	ETag        string        // ETagHash (default), ETagQuery, ETagNone
 	TagQuery    string        // SQL, with ETagQuery
+	TagLine     int           // of the file where it begins
 	Params      []SQLParam    // parameters that are declared; further names of the SQL are bound from path and query
 	Columns     []SQLColumn   // types of columns that are declared, because the database cannot say them
 	Auth        []string      // ways to prove who is calling: basic, oauth, database, header; none: any but database
 	Mimes       []string      // accepted content types of a body; none: any
 	Nested      string        // "json" (default) or "rows": how CURSOR columns are read
 	Timeout     time.Duration // of each statement; 0: the setting database.statement_timeout
+	Store       string        // the one database that the SQL is for, "sqlite" or "postgres"; on the other one there is no such endpoint; "": both
 	Unpublished bool          // answered as if it were not there
 	Origins     []string      // of pages of other sites that may call
 	Comment     string        // for descriptions of the API
 	Text        string        // the SQL as it stands in the file
 	Line        int           // of the file where Text begins, from 1
 
-	// Compiled is what the database said when the project was applied; nil before.
+	// Compiled is what the database said when the project was applied; nil before, and of an endpoint for another database.
 	Compiled *SQLCompiled
 }
 
@@ -83,14 +85,25 @@ type SQLBind struct {
 	Out    bool // a block assigns it
 }
 
+// SQLType is the type of a parameter.
+type SQLType struct {
+	Type   string // name of a record.Type; "" when each value says it itself
+	Native string
+}
+
+// MaxRowsMark stands in compiled texts where the bound on the rows of a nested query goes. It is SQL as it stands.
+const MaxRowsMark = "/*max_rows*/10000"
+
 // SQLStatement is one statement.
 type SQLStatement struct {
-	SQL     string // with parameters $1 … or ?1 …
-	Params  []int  // by parameter: index into the binds
+	SQL     string    // with parameters $1 … or ?1 …
+	Params  []int     // by parameter: index into the binds
+	Takes   []SQLType // by parameter: what the database takes there
 	Columns []SQLColumn
 	Line    int         // of the file where it begins
 	Reads   bool        // it gives rows
-	Into    []string    // of a block: OUT parameters that get the columns of its first row; one of type RESULTSET gets all rows
+	Bounded bool        // it has a LIMIT, OFFSET, FETCH or FOR of its own
+	Into    []string    // of a block, by column: the bind that gets its value in the first row, "" for none; a single RESULTSET gets all rows
 	Nested  []SQLNested // with Nested "rows": read for each row
 }
 

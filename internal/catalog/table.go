@@ -109,8 +109,8 @@ func (t *Table) Is(name string) bool { return t.Name == name || slices.Contains(
 // columns, or a table that weir did not create may have triggers and defaults.
 func (t *Table) ReadBack() bool { return t.External }
 
-// Endpoint is a scripted endpoint.
+// Endpoint is a scripted endpoint or a SQL endpoint.
 type Endpoint struct {
 	EndpointDef
-	Segments []string // of the path; "{name}" is a parameter
+	Segments []string // of the path of a scripted one; "{name}" is a parameter
 }

@@ -156,6 +156,21 @@ type Pool struct {
 	//
 	// Defaults to 5s.
 	Wait time.Duration `yaml:"wait"`
+
+	// Min is how many connections stay open when nothing is to be done, if Max allows as many (PostgreSQL).
+	//
+	// Defaults to 2.
+	Min int `yaml:"min"`
+
+	// Idle is how long a connection beyond those may be without work before it is closed (PostgreSQL).
+	//
+	// Defaults to 30m.
+	Idle time.Duration `yaml:"idle"`
+
+	// Age is how old a connection may become before another one takes its place (PostgreSQL).
+	//
+	// Defaults to 1h.
+	Age time.Duration `yaml:"age"`
 }
 
 // Logins is the sessions that are opened for one call each, as the database user who calls.
@@ -179,6 +194,12 @@ type Cache struct {
 	//
 	// Defaults to on.
 	Metadata bool `yaml:"metadata"`
+
+	// Timeout is how old definitions in memory may become before a request looks whether there are newer ones. Without it a node goes by
+	// what the database tells it at once when they change; 0 leaves it at that.
+	//
+	// Defaults to 0.
+	Timeout time.Duration `yaml:"timeout"`
 }
 
 // Addresses are a list of addresses that may be written as one text.
@@ -243,8 +264,11 @@ func Defaults(profile string) Config {
 	s := server.Defaults()
 	c := Config{
 		Listen: s.Listen, Data: "weir-data", Profile: profile,
-		Database: Database{Pool: Pool{Wait: 5 * time.Second}, Logins: Logins{Max: 10}, StatementTimeout: 30 * time.Second, LockTimeout: 10 * time.Second},
-		Auth:     auth.Defaults(), Limits: s.Limits, Log: s.Log, Transactions: s.TxLog, Telemetry: s.Telemetry,
+		Database: Database{
+			Pool:   Pool{Wait: 5 * time.Second, Min: 2, Idle: 30 * time.Minute, Age: time.Hour},
+			Logins: Logins{Max: 10}, StatementTimeout: 30 * time.Second, LockTimeout: 10 * time.Second,
+		},
+		Auth: auth.Defaults(), Limits: s.Limits, Log: s.Log, Transactions: s.TxLog, Telemetry: s.Telemetry,
 		Compress: s.Compress, CORS: s.CORS, Async: s.Async,
 		Cache: Cache{Metadata: true}, Remote: remote.Defaults(), Dialects: []string{"now"},
 	}
@@ -271,7 +295,7 @@ const (
 func (c *Config) Server() server.Config {
 	return server.Config{
 		Listen: c.Listen, TLS: c.TLS, Limits: c.Limits, Log: c.Log, TxLog: c.Transactions, Telemetry: c.Telemetry,
-		Compress: c.Compress, CORS: c.CORS, Proxies: c.Proxies, Async: c.Async,
+		Compress: c.Compress, CORS: c.CORS, Proxies: c.Proxies, Async: c.Async, Trusted: c.Auth.Trusted,
 	}
 }
 
@@ -305,13 +329,19 @@ func (c *Config) Validate() error {
 	if c.Database.Pool.Max < 0 {
 		faults = append(faults, fmt.Errorf("database.pool.max: must not be negative: %d", c.Database.Pool.Max))
 	}
+	if c.Database.Pool.Min < 0 {
+		faults = append(faults, fmt.Errorf("database.pool.min: must not be negative: %d", c.Database.Pool.Min))
+	}
+	if c.Cache.Timeout < 0 {
+		faults = append(faults, fmt.Errorf("cache.timeout: must not be negative: %s", c.Cache.Timeout))
+	}
 	if c.Database.Logins.Max < 1 {
 		faults = append(faults, fmt.Errorf("database.logins.max: must be at least 1: %d", c.Database.Logins.Max))
 	}
 	for _, d := range []struct {
 		name string
 		d    time.Duration
-	}{{"pool.wait", c.Database.Pool.Wait}, {"statement_timeout", c.Database.StatementTimeout}, {"lock_timeout", c.Database.LockTimeout}} {
+	}{{"pool.wait", c.Database.Pool.Wait}, {"pool.idle", c.Database.Pool.Idle}, {"pool.age", c.Database.Pool.Age}, {"statement_timeout", c.Database.StatementTimeout}, {"lock_timeout", c.Database.LockTimeout}} {
 		if d.d <= 0 {
 			faults = append(faults, fmt.Errorf("database.%s: must be longer than zero, not %s", d.name, d.d))
 		}

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -65,7 +66,10 @@ func (e *Effective) read(src Sources) error {
 	}
 	var faults []error
 	for _, s := range src.settings(e.leaves()) {
-		faults = append(faults, s.fault, e.set(s.Setting))
+		if s.fault == nil {
+			s.fault = e.set(s.Setting)
+		}
+		faults = append(faults, s.fault)
 	}
 	return errors.Join(faults...)
 }
@@ -74,17 +78,39 @@ func (e *Effective) file(src Sources) error {
 	if len(bytes.TrimSpace(src.File)) == 0 {
 		return nil
 	}
-	if err := decode(src.File, &e.Config); err != nil {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(src.File, &doc); err != nil {
 		return told(err, src.FileName+":")
 	}
-	var root yaml.Node
-	if err := yaml.Unmarshal(src.File, &root); err != nil {
+	root := &yaml.Node{}
+	if len(doc.Content) > 0 {
+		root = doc.Content[0]
+	}
+	others := foreigners(root)
+	if err := without(decode(src.File, &e.Config), others); err != nil {
 		return told(err, src.FileName+":")
 	}
-	if len(root.Content) > 0 {
-		e.lines(root.Content[0], "", src.FileName)
+	e.lines(root, "", src.FileName)
+	for _, f := range others {
+		delete(e.origin, f.path)
 	}
-	return nil
+	return errors.Join(e.adopt(others, src.FileName)...)
+}
+
+// without is err less what it says of keys that are known after all.
+func without(err error, known []foreign) error {
+	var typed *yaml.TypeError
+	if !errors.As(err, &typed) {
+		return err
+	}
+	rest := slices.DeleteFunc(slices.Clone(typed.Errors), func(text string) bool {
+		m := unknownKey.FindStringSubmatch(text)
+		return m != nil && slices.ContainsFunc(known, func(f foreign) bool { return m[2] == f.key.Value && m[1] == strconv.Itoa(f.key.Line) })
+	})
+	if len(rest) == 0 {
+		return nil
+	}
+	return &yaml.TypeError{Errors: rest}
 }
 
 // lines notes the line of each setting of the file.
@@ -123,6 +149,14 @@ func (src *Sources) settings(known map[string]reflect.Type) []found {
 			continue
 		}
 		path, ok := byName[name]
+		if a, fault := aliasOf(strings.TrimPrefix(name, prefix), true); !ok && a != nil {
+			s, err := a.setting(value, name)
+			list = append(list, found{Setting: s, fault: err})
+			continue
+		} else if !ok && fault != nil {
+			list = append(list, found{fault: fmt.Errorf("environment variable %s: %w", name, fault)})
+			continue
+		}
 		if !ok {
 			list = append(list, found{fault: fmt.Errorf("environment variable %s: no such setting; `weir config` lists all", name)})
 			continue
@@ -130,7 +164,15 @@ func (src *Sources) settings(known map[string]reflect.Type) []found {
 		list = append(list, found{Setting: Setting{path, value, name}})
 	}
 	for _, f := range src.Flags {
-		list = append(list, found{Setting: f})
+		switch a, fault := aliasOf(f.Path, false); {
+		case a != nil:
+			s, err := a.setting(f.Value, f.From)
+			list = append(list, found{Setting: s, fault: err})
+		case fault != nil:
+			list = append(list, found{fault: fmt.Errorf("%s: %w", f.From, fault)})
+		default:
+			list = append(list, found{Setting: f})
+		}
 	}
 	return list
 }

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"time"
+
+	"weir/internal/dialect/ords"
 )
 
 // Schema is the JSON Schema (draft 2020-12) of weir.yaml, by which editors complete and check it.
@@ -13,6 +15,10 @@ func Schema() []byte {
 	root := schemaOf(reflect.TypeFor[Config]())
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = "The settings of a weir project: weir.yaml"
+	properties := root["properties"].(map[string]any)
+	for _, a := range aliases {
+		properties[a.ords] = map[string]any{"description": "ORDS' name of " + a.ours + "."}
+	}
 	text, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
 		panic("config: schema: " + err.Error())
@@ -80,6 +86,8 @@ var enums = map[string][]string{
 	"server.Log.level":      {"debug", "info", "warn", "error"},
 	"server.Log.format":     {"text", "json"},
 	"server.Log.requests":   {"all", "slow", "none"},
+
+	"ords.Options.error_format": {ords.ErrorAuto, ords.ErrorJSON, ords.ErrorHTML},
 
 	"odata.DoorOptions.csrf": {"auto", "on", "off"},
 }

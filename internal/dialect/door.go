@@ -74,6 +74,60 @@ type Deferrer interface {
 	Settled(c *Call, done *wire.Answer, a *wire.Answer)
 }
 
+// Entrance is a [Dialect] whose paths say how a caller proves who it is. Of the others every way is taken but a database login.
+type Entrance interface {
+	Dialect
+	// EntryOf says how a caller of a method and path enters. It is asked before anything else of the call is known, for single calls
+	// and for items of other dialects' batches.
+	EntryOf(snap *catalog.Snapshot, method, path string) Entry
+}
+
+// Entry says how a caller proves who it is.
+type Entry struct {
+	Public bool // nobody needs to; who shows something must be right all the same
+	Ways   Way  // those that are taken; none: all but ByDatabase
+	// Challenges are the values of WWW-Authenticate of an answer 401; none: the server's own.
+	Challenges []string
+}
+
+// Takes reports whether a caller may prove in this way who it is.
+func (e *Entry) Takes(w Way) bool {
+	if e.Ways == 0 {
+		return w != ByDatabase
+	}
+	return e.Ways&w != 0
+}
+
+// Way is a way to prove who is calling; several make a set.
+type Way uint8
+
+// The ways.
+const (
+	ByBasic    Way = 1 << iota // user and password of weir's own users, or the session that they have opened
+	ByBearer                   // an access token
+	ByGateway                  // the header of a trusted gateway in front
+	ByDatabase                 // user and password of the database, which checks them; they go before ByBasic
+)
+
+// wayNames are the ways as definitions spell them ([catalog.SQLDef.Auth]).
+var wayNames = map[string]Way{"basic": ByBasic, "oauth": ByBearer, "header": ByGateway, "database": ByDatabase}
+
+// WaysOf is the set of ways with the names that definitions use. What is no name of a way is not in it.
+func WaysOf(names []string) Way {
+	var all Way
+	for _, n := range names {
+		all |= wayNames[n]
+	}
+	return all
+}
+
+// Issuer is a [Dialect] with a place of its own where clients get access tokens.
+type Issuer interface {
+	Dialect
+	// IsToken reports whether clients get tokens at path.
+	IsToken(path string) bool
+}
+
 // FormatOf is a content type as the transaction log names it: json, atom, xml, multipart, text.
 func FormatOf(contentType string) string {
 	kind, _, _ := strings.Cut(contentType, ";")

@@ -29,7 +29,7 @@ func (c *compiler) function(d *catalog.FunctionDef) {
 	default:
 		c.fault(at, "method %q is not GET or POST", d.Method)
 	}
-	if d.Endpoint == "" || c.snap.Endpoint(d.Endpoint) == nil {
+	if e := c.snap.Endpoint(d.Endpoint); e == nil || e.SQL != nil {
 		c.fault(at, "endpoint: there is no scripted endpoint %q", d.Endpoint)
 	}
 	for i := range d.Parameters {

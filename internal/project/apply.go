@@ -74,8 +74,8 @@ const attempts = 10
 var errMoved = errors.New("another node applied definitions meanwhile")
 
 // Apply brings the database to what p says: stored tables, then data that was never loaded, then the definitions under a
-// new version, of which all nodes are told. All faults of the definitions are found before anything is changed and are one Invalid error; a
-// fault in a data file leaves no record of that file. When the definitions are those that are applied already, only data
+// new version, of which all nodes are told. All faults of the definitions are found before anything is changed and are one Invalid error, but
+// those of SQL endpoints, which the database finds when it has their tables, and before the definitions move; a fault in a data file leaves no record of that file. When the definitions are those that are applied already, only data
 // that is missing is loaded. Changes that would lose something are an Invalid error that lists them, unless allowed.
 //
 // Stored tables change before the version moves, so nodes still at the old version see columns that they do not know,
@@ -126,13 +126,18 @@ func (a *application) run(ctx context.Context) error {
 	if err != nil {
 		return record.Errorf(record.Invalid, "", "%s", err.Error())
 	}
+	if a.report.Changed {
+		if err := a.schema(ctx, snap); err != nil {
+			return err
+		}
+	}
+	if snap, err = a.compile(ctx, snap); err != nil {
+		return err
+	}
 	a.report.Snapshot = snap
 	snap.Applied = was.when()
 	if a.report.Changed {
 		snap.Applied = a.Now().UTC().Truncate(time.Microsecond) // as it is stored
-		if err := a.schema(ctx, snap); err != nil {
-			return err
-		}
 	}
 	if err := a.loadData(ctx, snap); err != nil {
 		return err
@@ -143,7 +148,7 @@ func (a *application) run(ctx context.Context) error {
 	if err := a.store(ctx, snap, was); err != nil {
 		return err
 	}
-	a.Log.Info("applied", "version", version, "tables", len(snap.Tables()), "endpoints", len(snap.Endpoints()), "services", len(snap.Services()))
+	a.Log.Info("applied", "version", snap.Version, "tables", len(snap.Tables()), "endpoints", len(snap.Endpoints())+len(snap.SQLEndpoints()), "services", len(snap.Services()))
 	// The definitions are there: whoever asked may go away, the other nodes must hear of it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

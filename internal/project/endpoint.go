@@ -3,15 +3,17 @@ package project
 import (
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
 	"weir/internal/catalog"
+	"weir/internal/endpoint"
 )
 
 var endpointMethods = []string{"GET", "POST", "PUT", "PATCH", "DELETE"}
 
-// readEndpoint reads a scripted endpoint. The comment at the top of its file says where it is found:
+// readEndpoint reads an endpoint: a SQL endpoint, or a scripted one. The comment at the top of a script says where it is found:
 //
 //	// @path   /api/snc/orders/{id}   required
 //	// @method GET                    GET, POST, PUT, PATCH or DELETE; defaults to GET
@@ -23,7 +25,11 @@ func (p *Project) readEndpoint(file string) []error {
 	if err != nil {
 		return []error{err}
 	}
-	def, faults := parseEndpoint(file, string(text))
+	parse := parseEndpoint
+	if path.Ext(file) == ".sql" {
+		parse = endpoint.Parse
+	}
+	def, faults := parse(file, string(text))
 	if len(faults) == 0 {
 		p.Definitions.Endpoints = append(p.Definitions.Endpoints, def)
 	}

@@ -14,8 +14,10 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"weir/internal/autorest"
 	"weir/internal/catalog"
 	"weir/internal/edm"
+	"weir/internal/endpoint"
 	"weir/internal/record"
 )
 
@@ -37,7 +39,7 @@ type Data struct {
 }
 
 // Read reads the project whose weir.yaml stands at the root of folder. It looks at tables/*.yaml,
-// services/*.yaml, endpoints/**/*.js, data/*.csv and weir.yaml, all of which may be missing; other files in these folders are faults, unless their names begin
+// services/*.yaml, endpoints/**/*.js and *.sql, data/*.csv and weir.yaml, all of which may be missing; other files in these folders are faults, unless their names begin
 // with a dot or they are README.md. The error joins all faults, each with its file and line. That tables fit together is
 // for [Project.Build] to say.
 func Read(folder fs.FS) (*Project, error) {
@@ -55,7 +57,7 @@ func Read(folder fs.FS) (*Project, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		faults = append(faults, err)
 	}
-	each := func(dir, ext string, nested bool, read func(file string) []error) {
+	each := func(dir, exts string, nested bool, read func(file string) []error) {
 		err := fs.WalkDir(folder, dir, func(file string, e fs.DirEntry, err error) error {
 			switch {
 			case err != nil && file == dir && errors.Is(err, fs.ErrNotExist):
@@ -71,8 +73,8 @@ func Read(folder fs.FS) (*Project, error) {
 					faults = append(faults, fmt.Errorf("%s: %s holds no folders", file, dir))
 					return fs.SkipDir
 				}
-			case path.Ext(file) != ext:
-				faults = append(faults, fmt.Errorf("%s: files in %s end in %s", file, dir, ext))
+			case !slices.Contains(strings.Split(exts, " or "), path.Ext(file)):
+				faults = append(faults, fmt.Errorf("%s: files in %s end in %s", file, dir, exts))
 			default:
 				faults = append(faults, read(file)...)
 			}
@@ -84,7 +86,7 @@ func Read(folder fs.FS) (*Project, error) {
 	}
 	each("tables", ".yaml", false, p.readTable)
 	each("services", ".yaml", false, p.readService)
-	each("endpoints", ".js", true, p.readEndpoint)
+	each("endpoints", ".js or .sql", true, p.readEndpoint)
 	each("data", ".csv", false, func(file string) []error {
 		p.Data = append(p.Data, Data{
 			File: file, Table: strings.TrimSuffix(path.Base(file), ".csv"),
@@ -229,7 +231,7 @@ func (p *Project) Build(version uint64) (*catalog.Snapshot, error) {
 	faults := p.sameRoute()
 	services := s.Services()
 	for i := range services {
-		if _, err := edm.Compile(s, &services[i]); err != nil {
+		if err := checkService(s, &services[i]); err != nil {
 			faults = append(faults, p.locate(err))
 		}
 	}
@@ -239,6 +241,16 @@ func (p *Project) Build(version uint64) (*catalog.Snapshot, error) {
 	return s, nil
 }
 
+// checkService resolves a service as its protocol does.
+func checkService(s *catalog.Snapshot, def *catalog.ServiceDef) (err error) {
+	if def.Protocol == autorest.Protocol {
+		_, err = autorest.Compile(s, def)
+		return err
+	}
+	_, err = edm.Compile(s, def)
+	return err
+}
+
 var parameter = regexp.MustCompile(`\{[^/]*\}`)
 
 // sameRoute lists endpoints that no request can reach, since another one has the same method and path.
@@ -246,6 +258,9 @@ func (p *Project) sameRoute() []error {
 	var faults []error
 	first := map[string]string{}
 	for _, e := range p.Definitions.Endpoints {
+		if e.SQL != nil {
+			continue
+		}
 		route := e.Method + " " + parameter.ReplaceAllString(strings.TrimSuffix(e.Path, "/"), "{}")
 		if other, ok := first[route]; ok {
 			faults = append(faults, fmt.Errorf("%s:1: %s %s is the path of %s already", e.File, e.Method, e.Path, other))
@@ -253,7 +268,7 @@ func (p *Project) sameRoute() []error {
 		}
 		first[route] = e.File
 	}
-	return faults
+	return append(faults, endpoint.Collisions(p.Definitions.Endpoints)...)
 }
 
 // sorted is definitions in the order that they have in the database, so that a snapshot is the same from both.

@@ -40,7 +40,7 @@ func TestRead_NamesFileAndLineOfEveryFault(t *testing.T) {
 	f(map[string]string{"tables/a.yaml": "name: a\nfields: []\n---\nname: b\n"}, `tables/a.yaml: a table file holds one document`)
 	f(map[string]string{"tables/a.yaml": "name: a\nfields:\n  - {name: x, type: string, default: [1]}\n"}, `tables/a.yaml:3: default of x is not one value`)
 	f(map[string]string{"tables/a.yml": "name: a\n", "data/a.txt": "", "endpoints/x/a.ts": ""},
-		"tables/a.yml: files in tables end in .yaml", "endpoints/x/a.ts: files in endpoints end in .js", "data/a.txt: files in data end in .csv")
+		"tables/a.yml: files in tables end in .yaml", "endpoints/x/a.ts: files in endpoints end in .js or .sql", "data/a.txt: files in data end in .csv")
 	f(map[string]string{"tables/more/a.yaml": "name: a\n"}, "tables/more: tables holds no folders")
 	f(map[string]string{"weir.yaml": "a: [\n"}, "weir.yaml:1: did not find expected node content")
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"weir/internal/catalog"
 	"weir/internal/record"
@@ -29,19 +30,29 @@ const format = "1"
 // ten times faster than YAML; empty keys are left out.
 type stored struct {
 	rows     [][3]string
-	checksum string
+	checksum string // of the sources: what a database made of SQL endpoints is no part of it
 }
+
+// form is how definitions are JSON: times are nanoseconds.
+var form = json.JoinOptions(json.OmitZeroStructFields(true), json.Deterministic(true), jsonv1.FormatDurationAsNano(true))
 
 func encode(d catalog.Definitions) (stored, error) {
 	var s stored
 	sum := sha256.New()
 	fmt.Fprintln(sum, format)
 	add := func(kind, name string, def any) error {
-		body, err := json.Marshal(def, json.OmitZeroStructFields(true), json.Deterministic(true))
+		body, err := json.Marshal(def, form)
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", kind, name, err)
 		}
 		s.rows = append(s.rows, [3]string{kind, name, string(body)})
+		if e, ok := def.(*catalog.EndpointDef); ok && e.SQL != nil && e.SQL.Compiled != nil {
+			source, sql := *e, *e.SQL
+			source.SQL, sql.Compiled = &sql, nil
+			if body, err = json.Marshal(&source, form); err != nil {
+				return fmt.Errorf("%s %s: %w", kind, name, err)
+			}
+		}
 		fmt.Fprintf(sum, "%s %q %d\n", kind, name, len(body))
 		sum.Write(body)
 		return nil
@@ -87,7 +98,7 @@ func decode(d *catalog.Definitions, kind, name, body string) error {
 		d.Tables = append(d.Tables, t)
 	case kindEndpoint:
 		var e catalog.EndpointDef
-		if err := json.Unmarshal([]byte(body), &e); err != nil {
+		if err := json.Unmarshal([]byte(body), &e, form); err != nil {
 			return fmt.Errorf("definition of endpoint %s: %w", name, err)
 		}
 		d.Endpoints = append(d.Endpoints, e)

@@ -57,6 +57,8 @@ const (
 	Quarter
 	Fraction // of the second of a DateTime or Date, 0 up to 1
 	Via      // Rel.Value of the row of another table that belongs to this one: the first by key if there are several, null if none
+
+	Like // text Args[0] is as the pattern Args[1] says: % stands for any characters, _ for one; nothing escapes them
 	numExprOps
 )
 

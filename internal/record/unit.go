@@ -143,6 +143,12 @@ type SQLCall struct {
 // Login is a database user with the password. It is never logged or stored.
 type Login struct{ User, Password string }
 
+// String is the user: the password is never printed.
+func (l Login) String() string { return l.User + ":***" }
+
+// GoString is what String is, so that %#v prints no password either.
+func (l Login) GoString() string { return l.String() }
+
 // SQLOutcome is what became of a call of a SQL endpoint beside the rows of its query.
 type SQLOutcome struct {
 	Tag      string    // what the tag query answers; "" without one

@@ -133,7 +133,7 @@ var errTime = errors.New("time")
 // Invoke runs the endpoint named by inv for actor and returns its result document.
 func (r *Runner) Invoke(ctx context.Context, snap *catalog.Snapshot, actor *record.Actor, inv *record.Invocation) ([]byte, *record.Error) {
 	e := snap.Endpoint(inv.Endpoint)
-	if e == nil {
+	if e == nil || e.SQL != nil {
 		return nil, record.Errorf(record.NoPath, "", "there is no endpoint %.80q", inv.Endpoint)
 	}
 	if !allowed(e, actor) {

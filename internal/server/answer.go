@@ -28,6 +28,7 @@ var (
 // head sets the answer's headers. Names that clients compare with care are set as they are spelled.
 func (v *Visit) head(a *wire.Answer) {
 	v.grant(a)
+	v.challenge(a)
 	if d, ok := v.d.(dialect.Timed); ok {
 		v.mark()
 		d.Timing(&v.call, v.Recorder, a)

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"weir/internal/auth"
 	"weir/internal/catalog"
+	"weir/internal/dialect"
 	"weir/internal/record"
 	"weir/internal/telemetry"
 )
@@ -32,13 +34,22 @@ func (s *Server) aside(w http.ResponseWriter, r *http.Request) bool {
 		}
 		s.metrics.handler.ServeHTTP(w, r)
 	case TokenPath:
-		s.token(w, r, s.o.Auth.Token)
+		s.token(w, r, s.o.Fallback, s.o.Auth.Token)
 	case RevokePath:
-		s.token(w, r, s.o.Auth.Revoked)
-	case GatePath:
-		s.gateState(w, r)
+		s.token(w, r, s.o.Fallback, s.o.Auth.Revoked)
 	default:
-		return false
+		if strings.HasPrefix(r.URL.Path, AdminPrefix) {
+			page := s.adminPageOf(r.URL.Path)
+			if page != nil {
+				s.admin(w, r, page)
+			}
+			return page != nil
+		}
+		d := s.o.Mux.Find(r.URL.Path)
+		if issuer, ok := d.(dialect.Issuer); !ok || !issuer.IsToken(r.URL.Path) {
+			return false
+		}
+		s.token(w, r, d, s.o.Auth.Token)
 	}
 	return true
 }
@@ -72,11 +83,11 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 // maxForm bounds the body of a token request.
 const maxForm = 64 << 10
 
-// token serves the endpoints of tokens. Password checks have permits and limits of their own, so it takes no slot.
-func (s *Server) token(w http.ResponseWriter, r *http.Request, do func(context.Context, *catalog.Snapshot, *http.Request, []byte) (*auth.Answer, error)) {
+// token serves the endpoints of tokens; d words what is wrong before they are asked. Password checks have permits and limits of their own, so it takes no slot.
+func (s *Server) token(w http.ResponseWriter, r *http.Request, d dialect.Dialect, do func(context.Context, *catalog.Snapshot, *http.Request, []byte) (*auth.Answer, error)) {
 	v := &Visit{
 		Recorder: telemetry.New(), Number: s.serial.Add(1), Method: r.Method, Path: r.URL.Path, Identity: auth.Guest(), Dialect: "oauth",
-		URL: s.redact.url(r.URL), s: s, w: w, r: r, control: http.NewResponseController(w), d: s.o.Fallback,
+		URL: s.redact.url(r.URL), s: s, w: w, r: r, control: http.NewResponseController(w), d: d,
 	}
 	v.Recorder.ID = newTransactionID()
 	v.leave = v.Recorder.Enter(telemetry.Hub)
@@ -120,6 +131,9 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request, do func(context.C
 	a := answer()
 	defer release(a)
 	a.Status = says.Status
+	if _, _, basic := r.BasicAuth(); basic && a.Status == http.StatusUnauthorized && r.URL.Path != TokenPath {
+		a.Header.Set("WWW-Authenticate", `Basic realm="oauth"`) // RFC 6749, section 5.2
+	}
 	if says.Body != nil {
 		a.Header.Set("Content-Type", "application/json;charset=UTF-8")
 		if a.Body, err = json.Marshal(says.Body); err != nil {

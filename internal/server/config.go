@@ -137,6 +137,12 @@ type Telemetry struct {
 	// Defaults to "".
 	OTLP string `yaml:"otlp"`
 
+	// SlowStatement is how long a statement of a SQL endpoint takes that counts as slow: it is written to the log with its plan, at most
+	// one plan of each in a minute, and never with the values of its binds. 0 is none.
+	//
+	// Defaults to 1s.
+	SlowStatement time.Duration `yaml:"slow_statement"`
+
 	// Sample is the share of requests that spans are made of, from 0 to 1.
 	//
 	// Defaults to 1.
@@ -216,6 +222,12 @@ type TLS struct {
 	// Key is the file with the certificate's key, PEM.
 	Key string `yaml:"key"`
 
+	// ClientCA is the file with the certificates, PEM, of those who vouch for clients that show a certificate of their own. Who shows
+	// none is served as well; see auth.trusted.certs.
+	//
+	// Defaults to "": clients are not asked.
+	ClientCA string `yaml:"client_ca"`
+
 	// Self makes a certificate of its own at start, which nobody trusts: for tests.
 	//
 	// Defaults to false.
@@ -233,6 +245,9 @@ type Config struct {
 	Compress  Compress
 	CORS      CORS
 	Async     Async
+
+	// Trusted is a gateway in front that says who is calling.
+	Trusted auth.Trusted
 
 	// Proxies are the addresses and networks of reverse proxies whose X-Forwarded-Proto and X-Forwarded-Host are believed, for the links
 	// in answers.
@@ -252,7 +267,7 @@ func Defaults() Config {
 			Redact: []string{"password", "client_secret", "access_token", "refresh_token", "token", "apikey"},
 		},
 		TxLog:     TxLog{Table: "syslog_transaction", Queue: 20_000, Flush: time.Second, Batch: 500, Keep: 7 * 24 * time.Hour},
-		Telemetry: Telemetry{Metrics: true, Sample: 1},
+		Telemetry: Telemetry{Metrics: true, Sample: 1, SlowStatement: time.Second},
 		Compress:  Compress{Level: 1, Least: 2048},
 		Async:     Async{Workers: 4, Queue: 1000, Lease: 30 * time.Second, Poll: time.Second, Attempts: 5, Keep: 24 * time.Hour},
 	}
@@ -291,6 +306,13 @@ func (c Config) Validate() error {
 	if c.TLS.Self && c.TLS.Cert != "" {
 		fault("tls: either self or cert and key")
 	}
+	encrypted := c.TLS.Self || c.TLS.Cert != ""
+	if c.TLS.ClientCA != "" && !encrypted {
+		fault("tls.client_ca: needs tls.cert and tls.key")
+	}
+	if len(c.Trusted.Certs) > 0 && c.TLS.ClientCA == "" {
+		fault("auth.trusted.certs: tls.client_ca must say who vouches for them")
+	}
 	positive("limits.body", c.Limits.Body)
 	positive("limits.header_bytes", int64(c.Limits.HeaderBytes))
 	positive("limits.connections", int64(c.Limits.Connections))
@@ -315,6 +337,9 @@ func (c Config) Validate() error {
 	if at := c.Telemetry.Pprof; at != "" && !auth.LoopbackHost(at) {
 		fault("telemetry.pprof: %q is not on this machine's loopback; anyone who reaches it may look into the server's memory", at)
 	}
+	if c.Telemetry.SlowStatement < 0 {
+		fault("telemetry.slow_statement: must not be negative: %s", c.Telemetry.SlowStatement)
+	}
 	if c.Telemetry.Sample < 0 || c.Telemetry.Sample > 1 {
 		fault("telemetry.sample: must lie between 0 and 1, not %v", c.Telemetry.Sample)
 	}
@@ -329,7 +354,7 @@ func (c Config) Validate() error {
 			fault("cors.origins: %q is not an origin such as https://host or https://host:port", o)
 		}
 	}
-	if _, err := parseNetworks(c.Proxies); err != nil {
+	if _, err := auth.ParseNetworks(c.Proxies); err != nil {
 		fault("proxies: %v", err)
 	}
 	if c.Async.Workers < 0 {

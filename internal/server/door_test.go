@@ -294,7 +294,7 @@ func TestServer_LinksFollowTrustedProxiesOnly(t *testing.T) {
 		t.Helper()
 		s := &Server{}
 		var err error
-		if s.proxies, err = parseNetworks(proxies); err != nil {
+		if s.proxies, err = auth.ParseNetworks(proxies); err != nil {
 			t.Fatal(err)
 		}
 		r := mustRequest(t)
@@ -311,7 +311,7 @@ func TestServer_LinksFollowTrustedProxiesOnly(t *testing.T) {
 	f("https://api.example.com", []string{"10.2.0.0/16", "10.1.2.3"}, "X-Forwarded-Proto", "https", "X-Forwarded-Host", "api.example.com, other")
 	f("https://inside:8080", []string{"10.0.0.0/8"}, "X-Forwarded-Proto", "HTTPS", "X-Forwarded-Host", "evil/<script>")
 	f("http://inside:8080", []string{"10.0.0.0/8"}, "X-Forwarded-Proto", "gopher")
-	if _, err := parseNetworks([]string{"not an address"}); err == nil {
+	if _, err := auth.ParseNetworks([]string{"not an address"}); err == nil {
 		t.Error("accepted")
 	}
 }

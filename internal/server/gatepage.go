@@ -3,17 +3,15 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"mime"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
-	"weir/internal/auth"
+	"weir/internal/catalog"
 	"weir/internal/gate"
 	"weir/internal/record"
-	"weir/internal/telemetry"
+	"weir/internal/wire"
 )
 
 // GatePath shows the gate to administrators, and lets them turn its settings: what stats.do is on the platform (protocol notes,
@@ -177,50 +175,22 @@ func (s *Server) gatePage() (*gatePage, error) {
 	return page, nil
 }
 
-// gateState serves [GatePath]. It needs no slot, so that it answers when none is free.
-func (s *Server) gateState(w http.ResponseWriter, r *http.Request) {
-	v := &Visit{
-		Recorder: telemetry.New(), Number: s.serial.Add(1), Method: r.Method, Path: r.URL.Path, Identity: auth.Guest(), Dialect: "weir",
-		URL: s.redact.url(r.URL), s: s, w: w, r: r, control: http.NewResponseController(w), d: s.o.Fallback,
-	}
-	v.Recorder.ID = newTransactionID()
-	v.leave = v.Recorder.Enter(telemetry.Hub)
-	s.metrics.running.Add(1)
-	defer v.end()
-	defer v.recover()
-	ctx := telemetry.With(r.Context(), v.Recorder)
-	snap, err := s.o.Snapshot(ctx)
-	if err == nil {
-		err = v.identify(ctx, snap)
-	}
-	v.logStart()
-	if err == nil && !v.Identity.Actor.Admin() {
-		err = record.Errorf(record.Forbidden, "", "the gate is for administrators")
-	}
-	if err == nil {
-		switch r.Method {
-		case http.MethodGet, http.MethodHead:
-		case http.MethodPatch:
-			err = v.changeGate(ctx)
-		default:
-			err = record.Errorf(record.NotAllowed, "", "%s takes GET and PATCH", GatePath)
+// gateState serves [GatePath].
+func (v *Visit) gateState(ctx context.Context, _ *catalog.Snapshot, a *wire.Answer) error {
+	switch v.Method {
+	case http.MethodGet, http.MethodHead:
+	case http.MethodPatch:
+		if err := v.changeGate(ctx); err != nil {
+			return err
 		}
+	default:
+		return record.Errorf(record.NotAllowed, "", "%s takes GET and PATCH", GatePath)
 	}
-	var page *gatePage
-	if err == nil {
-		page, err = s.gatePage()
-	}
-	a := answer()
-	defer release(a)
-	if err == nil {
-		a.Body, err = json.Marshal(page)
-	}
+	page, err := v.s.gatePage()
 	if err != nil {
-		v.fail(err)
-		return
+		return err
 	}
-	a.Header.Set("Content-Type", "application/json;charset=UTF-8")
-	v.send(a)
+	return answerJSON(page, a)
 }
 
 // changeGate puts a patch in force.
@@ -228,26 +198,14 @@ func (v *Visit) changeGate(ctx context.Context) error {
 	if v.s.o.GateSettings.Change == nil {
 		return record.Errorf(record.NotAllowed, "", "the gate of this node cannot be changed")
 	}
-	// Not text/plain, which a page of another site may send without asking.
-	kind, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/merge-patch+json" && kind != "application/json" {
-		return record.Errorf(record.Unsupported, "Content-Type", "a change of the gate is application/merge-patch+json")
+	patch, err := v.patch("the gate")
+	if err != nil {
+		return err
 	}
-	v.control.SetReadDeadline(time.Now().Add(v.s.cfg.Limits.BodyTime))
-	body, err := io.ReadAll(io.LimitReader(v.r.Body, maxForm+1))
-	v.control.SetReadDeadline(time.Time{})
-	switch {
-	case err != nil:
-		return v.unread(err)
-	case len(body) > maxForm:
-		return record.Errorf(record.TooLarge, "", "a change of the gate has at most %d bytes", maxForm)
-	case !json.Valid(body):
-		return record.Errorf(record.Invalid, "", "the body is not JSON")
-	}
-	if err := v.s.o.GateSettings.Change(ctx, body); err != nil {
+	if err := v.s.o.GateSettings.Change(ctx, patch); err != nil {
 		return err
 	}
 	name, _, _ := v.user()
-	v.s.log.Info("the gate's settings were changed", "txid", v.Recorder.ID, "user", clean(name, 100), "patch", clean(string(body), maxURL))
+	v.s.log.Info("the gate's settings were changed", "txid", v.Recorder.ID, "user", clean(name, 100), "patch", clean(string(patch), maxURL))
 	return nil
 }

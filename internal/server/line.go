@@ -69,6 +69,8 @@ type Visit struct {
 	token    string        // of a deferred call: its writes take effect once, however often it is executed
 	wrote    int           // writes that succeeded
 	unproven error         // a change by cookie without the proof that is known to auth
+	entry    dialect.Entry // how the caller proves who it is
+	login    *record.Login // of a database user: what is called runs in a session of its own
 	grantAge time.Duration // a token is asked for, and how long it holds
 	zip      *gzip.Writer  // of a streamed answer that is compressed
 }
@@ -249,27 +251,6 @@ func infoOf(d dialect.Dialect, name, method, path string) gate.RequestInfo {
 	return info
 }
 
-// identify finds out who is calling. Nobody may call public endpoints only.
-func (v *Visit) identify(ctx context.Context, snap *catalog.Snapshot) error {
-	// What carries neither Origin nor Sec-Fetch-Site is no browser and passes.
-	if err := v.s.forgery.Check(v.r); err != nil {
-		return record.Errorf(record.Forbidden, "", "a page of another site may not do this").Because(err)
-	}
-	id, err := v.s.o.Auth.Identify(ctx, snap, v.r)
-	if id != nil {
-		v.Identity = id
-	}
-	if err == nil || v.unprovenYet(err) {
-		return nil
-	}
-	if record.KindOf(err) == record.Unauthenticated && !auth.Shows(v.r) {
-		if e, _, lost := snap.Route(v.Method, v.Path); lost == nil && e.Public {
-			return nil
-		}
-	}
-	return err
-}
-
 // describe makes the call that the dialect decodes; its body comes later.
 func (v *Visit) describe() {
 	v.call = dialect.Call{
@@ -300,14 +281,21 @@ func (v *Visit) allowed(info gate.RequestInfo) error {
 	return nil
 }
 
-// admit counts the items of a batch against the hourly limits, each for its own path; nil if that is not wanted (gate.rates.items).
+// admit lets the items of a batch pass if the caller has proved who it is in a way that they take, and counts them against the hourly
+// limits, each for its own path (gate.rates.items).
 func (v *Visit) admit(snap *catalog.Snapshot) func(method, path string) (wire.Header, error) {
 	rates := &v.s.o.Gate.Config().Rates
-	if !rates.Items || len(rates.Rules) == 0 {
-		return nil
-	}
+	counts := rates.Items && len(rates.Rules) > 0
 	return func(method, path string) (wire.Header, error) {
 		d := v.s.o.Mux.Find(path)
+		if d != v.d { // what has batches takes their callers everywhere
+			if err := v.enters(snap, d, method, path); err != nil {
+				return nil, err
+			}
+		}
+		if !counts {
+			return nil, nil
+		}
 		name, _ := nameOf(snap, d, path)
 		rate, ok := v.s.o.Gate.Rates.Take(infoOf(d, name, method, path), v.Identity.Actor.Name, v.Identity.Actor.Roles)
 		if !ok {
@@ -393,6 +381,9 @@ func (v *Visit) single(ctx context.Context, snap *catalog.Snapshot, a *wire.Answ
 		return err
 	}
 	for round := 0; ; round++ {
+		if err := v.lend(ex); err != nil {
+			return err
+		}
 		if v.token != "" && ex.Token == "" {
 			ex.Token = v.token + "#" + strconv.Itoa(round)
 		}
@@ -466,6 +457,7 @@ func (v *Visit) stream(ctx context.Context, snap *catalog.Snapshot, ex *dialect.
 
 // note keeps what the log wants to know of the outcomes.
 func (v *Visit) note(out []record.Outcome) {
+	v.judge(out)
 	for i := range out {
 		if out[i].Rows != nil && !out[i].Rows.Streaming() {
 			v.Recorder.Rows.Add(int64(out[i].Rows.Len()))

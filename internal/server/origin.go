@@ -47,23 +47,6 @@ func plainHost(h string) bool {
 	})
 }
 
-// parseNetworks reads addresses and networks: 10.0.0.1, 10.0.0.0/8, ::1.
-func parseNetworks(list []string) ([]netip.Prefix, error) {
-	var all []netip.Prefix
-	for _, text := range list {
-		if a, err := netip.ParseAddr(text); err == nil {
-			all = append(all, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()))
-			continue
-		}
-		n, err := netip.ParsePrefix(text)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, n.Masked())
-	}
-	return all, nil
-}
-
 // exposed are the headers that pages of other origins may read: those of the dialects that scripts look at.
 const exposed = "X-CSRF-Token, sap-statistics, sap-perf-fesrec, sap-message, sap-metadata-last-modified, DataServiceVersion, OData-Version, OData-EntityId, " +
 	"ETag, Location, Retry-After, AsyncResult, Preference-Applied, Repeatability-Result, Server-Timing, X-Transaction-ID, X-Total-Count, Link"

@@ -30,6 +30,8 @@ type Options struct {
 	Config Config
 	Gate   *gate.Gate
 	Auth   Authority
+	// Logins are database users who call; nil lets none in.
+	Logins *auth.Logins
 	Exec   dialect.Executor
 	Mux    *dialect.Mux
 	// Fallback writes the errors of paths that no dialect owns.
@@ -44,6 +46,10 @@ type Options struct {
 	Pool func() store.Stats
 	// GateSettings shows and changes the gate's settings; empty for neither.
 	GateSettings GateSettings
+	// Settings shows and changes the others; empty for neither.
+	Settings Settings
+	// Plan has the database explain what a call of a SQL endpoint runs; nil for a node without a database.
+	Plan func(ctx context.Context, snap *catalog.Snapshot, asked PlanAsked) (*store.Explained, error)
 	// Counters are further figures by name, such as the engine's, read at every scrape; nil for none.
 	Counters func() map[string]float64
 	// Collectors are further metrics.
@@ -79,6 +85,7 @@ type Server struct {
 	forgery  *http.CrossOriginProtection
 	redact   redaction
 	proxies  []netip.Prefix
+	gateway  *auth.Gateway
 	draining atomic.Bool
 	serial   atomic.Uint64 // numbers the requests, as log lines do
 
@@ -98,7 +105,8 @@ func New(o Options) (*Server, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{cfg: o.Config, o: o, log: o.Log, forgery: http.NewCrossOriginProtection(), redact: newRedaction(o.Config.Log.Redact)}
-	s.proxies, _ = parseNetworks(s.cfg.Proxies) // checked with the settings
+	s.gateway = auth.NewGateway(s.cfg.Trusted)
+	s.proxies, _ = auth.ParseNetworks(s.cfg.Proxies) // checked with the settings
 	for _, origin := range s.cfg.CORS.Origins {
 		if err := s.forgery.AddTrustedOrigin(origin); err != nil {
 			return nil, fmt.Errorf("cors.origins: %w", err)

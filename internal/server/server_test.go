@@ -82,6 +82,12 @@ func (fakeDialect) Decode(_ *catalog.Snapshot, c *dialect.Call) (*dialect.Exchan
 	}}, nil
 }
 
+// EntryOf lets everybody call public endpoints.
+func (fakeDialect) EntryOf(snap *catalog.Snapshot, method, path string) dialect.Entry {
+	e, _, err := snap.Route(method, path)
+	return dialect.Entry{Public: err == nil && e.Public}
+}
+
 // largeLines is how many lines /large answers, more than sockets hold.
 const largeLines = 2_000_000
 
@@ -108,6 +114,9 @@ func (fakeDialect) Batch(ctx context.Context, b *dialect.BatchRun, c *dialect.Ca
 			break
 		}
 		h, err := b.Admit("GET", op.Table)
+		if h == nil && err == nil {
+			continue
+		}
 		a.Body = fmt.Appendf(a.Body, "; %s %q %v", op.Table, h, err)
 	}
 	return []dialect.ItemRecord{
@@ -814,7 +823,7 @@ func TestServer_BatchCountsOnceAndItsItemsEachForTheirOwnRule(t *testing.T) {
 	f(false, "2 items", "2 items", "Rate limit of 2 requests per hour for Batch API exceeded")
 	reset := (time.Now().Unix()/3600 + 1) * 3600
 	head := fmt.Sprintf(`2 items; /x/a [{"X-RateLimit-Limit" "1"} {"X-RateLimit-Reset" "%d"} {"X-RateLimit-Rule" "a"}`, reset)
-	f(true, head+`] <nil>; /x/b [] <nil>`, head+` {"Retry-After"`, "Rate limit of 2")
+	f(true, head+`] <nil>`, head+` {"Retry-After"`, "Rate limit of 2")
 }
 
 func TestServer_TransactionLogHasBatchItemsAsChildren(t *testing.T) {

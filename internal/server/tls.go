@@ -10,26 +10,41 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"os"
 	"time"
 )
 
 // config is the listeners' TLS, nil for none.
 func (c TLS) config(listen []string) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	switch {
 	case c.Self:
 		cert, err := selfSigned(listen)
 		if err != nil {
 			return nil, fmt.Errorf("make a certificate: %w", err)
 		}
-		return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
+		config.Certificates = []tls.Certificate{cert}
 	case c.Cert != "":
 		cert, err := tls.LoadX509KeyPair(c.Cert, c.Key)
 		if err != nil {
 			return nil, fmt.Errorf("tls.cert, tls.key: %w", err)
 		}
-		return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
+		config.Certificates = []tls.Certificate{cert}
+	default:
+		return nil, nil
 	}
-	return nil, nil
+	if c.ClientCA != "" {
+		text, err := os.ReadFile(c.ClientCA)
+		if err != nil {
+			return nil, fmt.Errorf("tls.client_ca: %w", err)
+		}
+		config.ClientCAs = x509.NewCertPool()
+		if !config.ClientCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("tls.client_ca: %s holds no certificate", c.ClientCA)
+		}
+		config.ClientAuth = tls.VerifyClientCertIfGiven
+	}
+	return config, nil
 }
 
 // selfSigned is a certificate for this machine that nobody vouches for. It lives in memory, for 90 days.

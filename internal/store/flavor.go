@@ -37,6 +37,7 @@ type Flavor struct {
 	upper  string
 	instr  string // position of the second in the first argument, from 1; 0 if absent
 	suffix string // the first argument ends with the second
+	like   func(x, pattern string) string
 	moment string // a Date as DateTime
 	shift  string // the first, a DateTime, plus the second, seconds
 	since  string // seconds from the second to the first DateTime
@@ -58,6 +59,15 @@ func (f *Flavor) shown(x string, t record.Type, native string) string {
 	return x
 }
 
+// GlobOf is a pattern of LIKE as one of GLOB: SQLite's LIKE does not regard case. A text that is no constant, or a parameter, is made
+// into it once.
+func GlobOf(pattern string) string {
+	for _, r := range [][2]string{{"[", "[[]"}, {"*", "[*]"}, {"?", "[?]"}, {"%", "*"}, {"_", "?"}} {
+		pattern = "replace(" + pattern + ", '" + r[0] + "', '" + r[1] + "')"
+	}
+	return pattern
+}
+
 func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // DecimalCollation is the collation by which SQLite orders decimals, which it stores as text; the database registers it.
@@ -70,6 +80,7 @@ const (
 	ModFunction     = "weir_mod"     // the remainder of two floating-point numbers
 	DecimalSum      = "weir_sum"     // exact sum of decimals
 	DecimalFunction = "weir_decimal" // a number as decimal text
+	JSONFunction    = "weir_json"    // a value of a type as JSON
 )
 
 // SQLite is the flavor of SQLite.
@@ -127,6 +138,7 @@ var SQLite = &Flavor{
 	upper:  "upper(%s)",
 	instr:  "instr(%s, %s)",
 	suffix: "substr(%[1]s, length(%[1]s) - length(%[2]s) + 1) = %[2]s",
+	like:   func(x, pattern string) string { return x + " GLOB " + GlobOf(pattern) },
 	moment: "(%s || ' 00:00:00')",
 	shift:  ShiftFunction + "(%s, %s)",
 	since:  SinceFunction + "(%s, %s)",
@@ -231,6 +243,7 @@ var PostgreSQL = &Flavor{
 	upper:  `upper(%s COLLATE "C")`,
 	instr:  "strpos(%s, %s)",
 	suffix: "right(%[1]s, length(%[2]s)) = %[2]s",
+	like:   func(x, pattern string) string { return x + " LIKE " + pattern + " ESCAPE ''" },
 	moment: "(%s)::timestamp",
 	shift:  "(%s + make_interval(secs => (%s)::float8))",
 	since:  "extract(epoch FROM (%s) - (%s))::float8",

@@ -17,7 +17,7 @@ type Dialect struct {
 	projections projections
 }
 
-var _ dialect.Dialect = (*Dialect)(nil)
+var _ dialect.Entrance = (*Dialect)(nil)
 
 // New is a dialect with the given settings.
 func New(opt Options) *Dialect {
@@ -27,6 +27,25 @@ func New(opt Options) *Dialect {
 
 // Name is "now".
 func (d *Dialect) Name() string { return "now" }
+
+// EntryOf lets everybody call public scripted endpoints.
+func (d *Dialect) EntryOf(snap *catalog.Snapshot, method, path string) dialect.Entry {
+	if own(path) {
+		return dialect.Entry{}
+	}
+	e, _, lost := snap.Route(method, path)
+	return dialect.Entry{Public: lost == nil && e.Public}
+}
+
+// own reports whether a path is one of the Table, Aggregate, Import Set or Batch API, which most are.
+func own(path string) bool {
+	rest, ok := strings.CutPrefix(path, Prefix+"/")
+	api, rest, _ := strings.Cut(rest, "/")
+	if isVersion(api) {
+		api, _, _ = strings.Cut(rest, "/")
+	}
+	return ok && (api == "table" || api == "stats" || api == "import" || api == "batch")
+}
 
 // Decode reads a call of the Table, Aggregate or Import Set API, or of a scripted endpoint. A path that means nothing is a
 // NoPath. A batch is no exchange: it goes to Batch.

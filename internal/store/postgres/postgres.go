@@ -30,10 +30,18 @@ type Options struct {
 	// Defaults to 4 for each processor, but at least 8 and at most 20: sessions that take turns on the same processors cost
 	// more than those that wait for one here.
 	Max int
-	// Min is how many connections stay open when nothing is to be done.
+	// Min is how many connections stay open when nothing is to be done, as far as Max allows. Negative: none.
 	//
 	// Defaults to 2.
 	Min int
+	// Idle is how long a connection beyond those may be without work before it is closed.
+	//
+	// Defaults to 30 min.
+	Idle time.Duration
+	// Age is how old a connection may become before another one takes its place.
+	//
+	// Defaults to 1 h.
+	Age time.Duration
 	// Wait is how long a request waits for a connection before it gets an Unavailable error.
 	//
 	// Defaults to 5 s.
@@ -76,8 +84,11 @@ func (o *Options) Defaults() {
 		o.Max = min(max(4*runtime.GOMAXPROCS(0), 8), 20)
 	}
 	if o.Min == 0 {
-		o.Min = min(2, o.Max)
+		o.Min = 2
 	}
+	o.Min = max(min(o.Min, o.Max), 0)
+	set(&o.Idle, 30*time.Minute)
+	set(&o.Age, time.Hour)
 	if o.Logins == 0 {
 		o.Logins = 10
 	}
@@ -95,9 +106,6 @@ func (o *Options) Validate() error {
 	}
 	if o.Logins < 1 || o.Logins > hardMax {
 		faults = append(faults, fmt.Errorf("database.logins.max: %d is not between 1 and %d", o.Logins, hardMax))
-	}
-	if o.Min < 0 || o.Min > o.Max {
-		faults = append(faults, fmt.Errorf("database.pool.min: %d is not between 0 and database.pool.max (%d)", o.Min, o.Max))
 	}
 	if o.Wait < 0 {
 		faults = append(faults, errors.New("database.pool.wait: must not be negative"))
@@ -159,7 +167,7 @@ func (s *Store) config(maxConns, minConns int, params map[string]string) *pgxpoo
 		panic("postgres: a validated URL: " + err.Error())
 	}
 	c.MaxConns, c.MinConns = int32(maxConns), int32(minConns)
-	c.MaxConnLifetime, c.MaxConnLifetimeJitter = time.Hour, 10*time.Minute
+	c.MaxConnLifetime, c.MaxConnLifetimeJitter, c.MaxConnIdleTime = s.opts.Age, s.opts.Age/6, s.opts.Idle
 	c.HealthCheckPeriod = 10 * time.Second
 	c.PingTimeout = s.opts.Connect
 	s.session(c.ConnConfig, params)

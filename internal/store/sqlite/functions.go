@@ -28,6 +28,9 @@ func register(db *sqlite3.Conn) error {
 	if err := db.CreateFunction(store.ModFunction, 2, flags, remainder); err != nil {
 		return err
 	}
+	if err := db.CreateFunction(store.JSONFunction, 2, flags|sqlite3.RESULT_SUBTYPE, jsonValue); err != nil {
+		return err
+	}
 	return db.CreateAggregateFunction(store.DecimalSum, 1, flags, sumDecimals)
 }
 

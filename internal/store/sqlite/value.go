@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"encoding/base64"
 	"strconv"
 	"unsafe"
 
@@ -134,6 +135,9 @@ func column(p *prepared, i int, t record.Type) record.Value {
 			return record.TextValue(strconv.FormatFloat(f, 'f', -1, 64))
 		}
 	case sqlite3.BLOB:
+		if t == store.Untyped { // nothing else says that these are bytes
+			return record.TextValue(base64.StdEncoding.EncodeToString(p.ColumnRawBlob(i)))
+		}
 		return record.TextValue(view(p.ColumnRawBlob(i)))
 	}
 	s := view(p.ColumnRawText(i))

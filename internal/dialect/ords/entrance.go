@@ -1,0 +1,39 @@
+package ords
+
+import (
+	"strings"
+
+	"weir/internal/catalog"
+	"weir/internal/dialect"
+)
+
+var (
+	_ dialect.Entrance = (*Dialect)(nil)
+	_ dialect.Issuer   = (*Dialect)(nil)
+)
+
+// challenges are what an answer 401 says, by what is taken: a token first, which is what protected resources usually want (protocol
+// notes, section 11).
+const (
+	challengeBearer = `Bearer realm="ords"`
+	challengeBasic  = `Basic realm="ords"`
+)
+
+// EntryOf says how a caller enters what a path leads to. What is no endpoint takes every way but a database login.
+func (d *Dialect) EntryOf(snap *catalog.Snapshot, method, path string) dialect.Entry {
+	var e dialect.Entry
+	if e.Takes(dialect.ByBearer) {
+		e.Challenges = append(e.Challenges, challengeBearer)
+	}
+	if e.Takes(dialect.ByBasic) || e.Takes(dialect.ByDatabase) {
+		e.Challenges = append(e.Challenges, challengeBasic)
+	}
+	return e
+}
+
+// IsToken reports whether path is where a schema hands out tokens: /ords/SCHEMA/oauth/token (protocol notes, section 12).
+func (d *Dialect) IsToken(path string) bool {
+	rest, ok := strings.CutPrefix(path, Prefix)
+	schema, rest, _ := strings.Cut(rest, "/")
+	return ok && schema != "" && rest == "oauth/token"
+}
