@@ -100,7 +100,7 @@ func newCore(ctx context.Context, c *config.Config, folder fs.FS, g *gate.Gate, 
 	options.Hash = auth.Hash
 	scripts := script.New(script.Options{Config: c.Script, ParseQuery: now.New(c.Now).ParseQuery, Log: log, Permit: permit(g.Scripts)})
 	options.Invoker = scripts
-	options.SQL = endpoint.New(k.store)
+	options.SQL = endpoint.NewWith(k.store, endpoint.Options{MaxRows: c.ORDS.MaxRows})
 	if k.engine, err = engine.New(k.store, options); err != nil {
 		return k, usageError{err}
 	}
