@@ -24,6 +24,7 @@ import (
 	"weir/internal/project"
 	"weir/internal/record"
 	"weir/internal/script"
+	"weir/internal/server"
 	"weir/internal/store"
 	"weir/internal/store/postgres"
 	"weir/internal/store/sqlite"
@@ -38,6 +39,7 @@ type core struct {
 	auth    *auth.Auth
 	jobs    *job.Store
 	log     *slog.Logger
+	sql     *endpoint.Runner
 	defs    *definitions
 	most    int // connections, when the settings leave it to the database's kind
 }
@@ -100,7 +102,8 @@ func newCore(ctx context.Context, c *config.Config, folder fs.FS, g *gate.Gate, 
 	options.Hash = auth.Hash
 	scripts := script.New(script.Options{Config: c.Script, ParseQuery: now.New(c.Now).ParseQuery, Log: log, Permit: permit(g.Scripts)})
 	options.Invoker = scripts
-	options.SQL = endpoint.NewWith(k.store, endpoint.Options{MaxRows: c.ORDS.MaxRows})
+	k.sql = endpoint.NewWith(k.store, endpoint.Options{MaxRows: c.ORDS.MaxRows, Slow: k.slow})
+	options.SQL = k.sql
 	if k.engine, err = engine.New(k.store, options); err != nil {
 		return k, usageError{err}
 	}
@@ -142,6 +145,7 @@ func permit(p *gate.Permits) func(ctx context.Context, user string) (func(), err
 // adjust puts those settings in force that change while the node runs.
 func (k *core) adjust(c *config.Config) {
 	k.defs.set(c.Cache.Metadata, c.Cache.Timeout)
+	k.sql.SlowAfter(c.Telemetry.SlowStatement)
 	k.store.Resize(cmp.Or(c.Database.Pool.Max, k.most), c.Database.Pool.Wait)
 }
 
@@ -149,7 +153,33 @@ func (k *core) adjust(c *config.Config) {
 func (k *core) counters() map[string]float64 {
 	all := k.engine.Counters()
 	maps.Copy(all, k.defs.counters())
+	sql := k.sql.Stats()
+	for name, n := range map[string]int64{
+		"weir_endpoint_calls_total": sql.Calls, "weir_endpoint_queries_total": sql.Queries, "weir_endpoint_blocks_total": sql.Blocks,
+		"weir_endpoint_tag_queries_total": sql.Tags, "weir_endpoint_unchanged_total": sql.Unchanged, "weir_endpoint_nested_total": sql.Nested,
+		"weir_endpoint_slow_total": sql.Slow,
+	} {
+		all[name] = float64(n)
+	}
 	return all
+}
+
+// slow writes a call to the log that took long. The text is that of the file, so it holds no values.
+func (k *core) slow(s endpoint.Slow) {
+	attrs := []any{"txid", s.ID, "endpoint", s.Endpoint, "file", s.File, "took", s.Took, "sql", s.SQL}
+	if s.Plan != "" {
+		attrs = append(attrs, "plan", s.Plan)
+	} else {
+		attrs = append(attrs, "no_plan", s.NoPlan)
+	}
+	k.log.Warn("slow statement", attrs...)
+}
+
+// plan has the database explain an endpoint.
+func (k *core) plan(ctx context.Context, snap *catalog.Snapshot, asked server.PlanAsked) (*store.Explained, error) {
+	return k.sql.Explain(ctx, snap, endpoint.Plan{
+		Endpoint: asked.Endpoint, Binds: asked.Binds, Tag: asked.Tag, Analyze: asked.Analyze, Offset: asked.Offset, Limit: asked.Limit,
+	})
 }
 
 // refresh takes up definitions that were applied a moment ago.

@@ -28,7 +28,8 @@ type compiler struct {
 	failed   error // the database does not answer
 }
 
-// Compile has the database describe the endpoint's statements and fills def.SQL.Compiled. The error joins all faults, each with
+// Compile has the database describe the endpoint's statements and fills def.SQL.Compiled, which stays nil when the endpoint is for another
+// database. The error joins all faults, each with
 // file, line and column.
 func Compile(ctx context.Context, st store.Store, snap *catalog.Snapshot, def *catalog.EndpointDef) error {
 	c := &compiler{
@@ -37,6 +38,9 @@ func Compile(ctx context.Context, st store.Store, snap *catalog.Snapshot, def *c
 		declared: map[string]bool{}, out: &catalog.SQLCompiled{Store: st.Name()},
 	}
 	d := def.SQL
+	if d.Store != "" && d.Store != st.Name() {
+		return nil
+	}
 	if s := c.source(d.Text, d.Line, true); s != nil {
 		c.main(s)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"weir/internal/catalog"
@@ -18,7 +19,10 @@ import (
 const Prefix = "/ords/"
 
 // Dialect is the ORDS front end. Its settings change while it runs: a call takes them once, by options.
-type Dialect struct{ opt atomic.Pointer[Options] }
+type Dialect struct {
+	opt    atomic.Pointer[Options]
+	tables tables
+}
 
 var _ dialect.Dialect = (*Dialect)(nil)
 
@@ -102,12 +106,22 @@ func (d *Dialect) Name() string { return "ords" }
 
 // Decode reads a call of a SQL endpoint or of a table.
 func (d *Dialect) Decode(snap *catalog.Snapshot, c *dialect.Call) (*dialect.Exchange, error) {
+	path := c.RawPath
+	if path == "" {
+		path = c.Path
+	}
+	alias, rest, _ := strings.Cut(strings.TrimPrefix(path, Prefix), "/")
+	if ex, err := d.table(snap, c, alias, rest); ex != nil || err != nil {
+		return ex, err
+	}
 	return nil, record.Errorf(record.NoPath, "", "The request could not be mapped to any database")
 }
 
 // Fail writes the problem document for err.
 func (d *Dialect) Fail(c *dialect.Call, err error, a *wire.Answer) {
-	a.Status = http.StatusNotFound
+	e := record.AsError(err)
+	a.Status = http.StatusBadRequest
+	a.Body = append(a.Body, e.Error()...)
 }
 
 // Validate returns all faults of the settings, each with its name.
