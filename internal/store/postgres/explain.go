@@ -25,7 +25,7 @@ func (s *Store) Explain(ctx context.Context, st *store.Statement, args []record.
 		options = ", ANALYZE, BUFFERS"
 	}
 	run := func(format string) (string, error) {
-		rows, _, err := t.Run(ctx, &store.Statement{SQL: "EXPLAIN (FORMAT " + format + options + ") " + st.SQL}, args)
+		rows, _, err := t.runPlain(ctx, &store.Statement{SQL: "EXPLAIN (FORMAT " + format + options + ") " + st.SQL}, args)
 		if err != nil {
 			return "", err
 		}

@@ -96,7 +96,7 @@ BEGIN
 		EXECUTE format('GRANT USAGE ON SCHEMA %%I TO %[1]s', r.nspname);
 	END LOOP;
 	FOR r IN SELECT c.oid, n.nspname, c.relname, p.name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) p (name)
+		CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE'), ('TRUNCATE')) p (name)
 		WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', '%[2]s')
 		AND NOT has_table_privilege('%[1]s', c.oid, p.name) AND has_table_privilege(c.oid, p.name || ' WITH GRANT OPTION')
 	LOOP

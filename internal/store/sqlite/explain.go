@@ -30,7 +30,7 @@ func (s *Store) Explain(ctx context.Context, st *store.Statement, args []record.
 	if err := store.CheckSelect(st.SQL); err != nil {
 		return nil, rejected(err)
 	}
-	rows, err := s.Select(ctx, &store.Statement{SQL: "EXPLAIN QUERY PLAN " + st.SQL, Params: st.Params}, args, o)
+	rows, err := s.selectPlain(ctx, &store.Statement{SQL: "EXPLAIN QUERY PLAN " + st.SQL, Params: st.Params}, args, o)
 	if err != nil {
 		return nil, err
 	}
