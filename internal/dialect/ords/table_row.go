@@ -25,19 +25,6 @@ func (s *shape) appendColumns(dst []byte, row []record.Value) []byte {
 	return dst
 }
 
-// appendLink appends one link with the comma before it, unless it is the first of its list. The address is one of ours: it needs no
-// escapes in JSON.
-func appendLink(dst []byte, rel string, address ...string) []byte {
-	if dst[len(dst)-1] != '[' {
-		dst = append(dst, ',')
-	}
-	dst = append(append(append(dst, `{"rel":"`...), rel...), `","href":"`...)
-	for _, a := range address {
-		dst = append(dst, a...)
-	}
-	return append(dst, `"}`...)
-}
-
 // appendItem appends a row as the answer of one: with links self, edit, describedby and collection (section 5.2).
 func (q *tableCall) appendItem(dst []byte, row []record.Value) []byte {
 	dst = q.appendColumns(dst, row)
@@ -49,13 +36,13 @@ func (q *tableCall) appendItem(dst []byte, row []record.Value) []byte {
 		}
 	}
 	dst = appendLink(dst, "describedby", q.describedBy(true))
-	dst = appendLink(dst, "collection", q.at())
+	dst = appendLink(dst, "collection", q.place())
 	return append(dst, "]}"...)
 }
 
 // address is where a row is found, false if it has no key.
 func (q *tableCall) address(row []record.Value) (string, bool) {
-	b, ok := q.appendKey([]byte(q.at()), row)
+	b, ok := q.appendKey([]byte(q.place()), row)
 	return string(b), ok
 }
 
@@ -148,14 +135,8 @@ func has(tags []string, tag string) bool {
 	return slices.Contains(tags, "*") || slices.Contains(tags, tag)
 }
 
-// document begins an answer of JSON.
-func document(a *wire.Answer, status int) {
-	a.Status = status
-	a.Header.Set("Content-Type", jsonType)
-}
-
 // deleted answers a delete of n rows (protocol notes, section 8).
-func deleted(a *wire.Answer, n int64) {
-	document(a, 200)
+func (q *tableCall) deleted(a *wire.Answer, n int64) {
+	q.document(a, 200)
 	a.Body = append(strconv.AppendInt(append(a.Body, `{"rowsDeleted":`...), n, 10), '}')
 }
