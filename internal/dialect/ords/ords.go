@@ -16,9 +16,8 @@ const Prefix = "/ords/"
 
 // Dialect is the ORDS front end. Its settings change while it runs: a call takes them once, by options.
 type Dialect struct {
-	opt    atomic.Pointer[Options]
-	model  atomic.Pointer[model]
-	tables tables
+	opt   atomic.Pointer[Options]
+	model atomic.Pointer[model]
 }
 
 var (
@@ -148,5 +147,5 @@ func (d *Dialect) ResourceOf(snap *catalog.Snapshot, path string) (name string, 
 	if name := s.resource(&at); name != "" {
 		return "ords/" + s.alias + "/" + name, true
 	}
-	return d.nameTable(snap, &at)
+	return s.nameTable(&at)
 }
