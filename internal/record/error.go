@@ -53,7 +53,7 @@ func (k Kind) String() string {
 type Error struct {
 	Kind  Kind
 	Field string // the field, parameter or item at fault, or ""
-	Rule  string // for Rejected, the rule's name
+	Rule  string // for Rejected, the rule's name; or a Rule constant
 	Msg   string
 	Err   error
 }
@@ -75,6 +75,12 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // RuleToken is the Rule of a Conflict that says that an idempotency token was used for another request.
 const RuleToken = "token"
+
+// The Rules of an Unavailable that say what is to be done about it.
+const (
+	RuleDown  = "down"  // the database cannot be reached, or takes no logins now
+	RuleLogin = "login" // the database refuses weir's own login
+)
 
 // Errorf makes an error of kind k about field ("" for none) with a public text.
 func Errorf(k Kind, field, format string, args ...any) *Error {

@@ -20,6 +20,33 @@ type tables struct {
 	by   map[string]*tableSchema
 }
 
+// addTables adds the schemas of tables to a model.
+func (m *model) addTables() {
+	for _, d := range m.snap.Services() {
+		if d.Protocol == autorest.Protocol {
+			m.schema(d.Name)
+		}
+	}
+}
+
+// decodeReserved reads a call of what no endpoint or table can be called: catalogs. Nil is none of them.
+func (q *request) decodeReserved() (*dialect.Exchange, error) { return nil, nil }
+
+// decodeTable reads a call of a table or view. Nil means that the path leads to none.
+func (q *request) decodeTable() (*dialect.Exchange, error) {
+	_, rest, _ := strings.Cut(strings.TrimPrefix(q.at.path, Prefix), "/")
+	return q.d.table(q.snap, q.call, q.at.schema, rest)
+}
+
+// nameTable names the table or view that a path leads to.
+func (d *Dialect) nameTable(snap *catalog.Snapshot, at *address) (name string, known bool) {
+	s, err := d.tables.of(snap, at.schema)
+	if s == nil || err != nil || len(at.segments) == 0 || s.Object(at.segments[0]) == nil {
+		return "", false
+	}
+	return "ords/" + at.schema + "/" + at.segments[0], true
+}
+
 // tableSchema is a schema with what its answers are made of.
 type tableSchema struct {
 	*autorest.Schema

@@ -63,7 +63,7 @@ func (q *tableCall) page() (p tablePage, err error) {
 	if !p.given {
 		p.limit = int64(q.schema.Def.PageSize)
 		if p.limit == 0 {
-			p.limit = int64(q.opt.PageSize)
+			p.limit = int64(*q.opt.PageSize)
 		}
 	}
 	if most := int64(q.opt.MaxRows); p.limit > most || p.limit == 0 && !p.given {

@@ -25,19 +25,6 @@ func (s *shape) appendColumns(dst []byte, row []record.Value) []byte {
 	return dst
 }
 
-// appendLink appends one link with the comma before it, unless it is the first of its list. The address is one of ours: it needs no
-// escapes in JSON.
-func appendLink(dst []byte, rel string, address ...string) []byte {
-	if dst[len(dst)-1] != '[' {
-		dst = append(dst, ',')
-	}
-	dst = append(append(append(dst, `{"rel":"`...), rel...), `","href":"`...)
-	for _, a := range address {
-		dst = append(dst, a...)
-	}
-	return append(dst, `"}`...)
-}
-
 // appendItem appends a row as the answer of one: with links self, edit, describedby and collection (section 5.2).
 func (q *tableCall) appendItem(dst []byte, row []record.Value) []byte {
 	dst = q.appendColumns(dst, row)
