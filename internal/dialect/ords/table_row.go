@@ -36,13 +36,13 @@ func (q *tableCall) appendItem(dst []byte, row []record.Value) []byte {
 		}
 	}
 	dst = appendLink(dst, "describedby", q.describedBy(true))
-	dst = appendLink(dst, "collection", q.at())
+	dst = appendLink(dst, "collection", q.place())
 	return append(dst, "]}"...)
 }
 
 // address is where a row is found, false if it has no key.
 func (q *tableCall) address(row []record.Value) (string, bool) {
-	b, ok := q.appendKey([]byte(q.at()), row)
+	b, ok := q.appendKey([]byte(q.place()), row)
 	return string(b), ok
 }
 
@@ -135,14 +135,8 @@ func has(tags []string, tag string) bool {
 	return slices.Contains(tags, "*") || slices.Contains(tags, tag)
 }
 
-// document begins an answer of JSON.
-func document(a *wire.Answer, status int) {
-	a.Status = status
-	a.Header.Set("Content-Type", jsonType)
-}
-
 // deleted answers a delete of n rows (protocol notes, section 8).
-func deleted(a *wire.Answer, n int64) {
-	document(a, 200)
+func (q *tableCall) deleted(a *wire.Answer, n int64) {
+	q.document(a, 200)
 	a.Body = append(strconv.AppendInt(append(a.Body, `{"rowsDeleted":`...), n, 10), '}')
 }
