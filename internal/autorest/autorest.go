@@ -86,6 +86,9 @@ var alias = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.~-]{0,127}$`)
 // reserved are segments that stand for something else below a schema (protocol notes, section 1).
 var reserved = []string{"metadata-catalog", "open-api-catalog", "oauth", "_"}
 
+// Reserved reports whether an alias stands for something else below a schema.
+func Reserved(alias string) bool { return slices.Contains(reserved, alias) }
+
 // Compile resolves a definition against the tables of snap. The error joins all faults, each a [*Fault].
 func Compile(snap *catalog.Snapshot, def *catalog.ServiceDef) (*Schema, error) {
 	c := &compiler{snap: snap, s: &Schema{Def: def, Alias: def.Name, by: map[string]*Object{}}}
@@ -143,7 +146,7 @@ func (c *compiler) add(at []string, o *Object) {
 	switch {
 	case !alias.MatchString(o.Alias):
 		c.fault(at, "an alias is letters, digits and _.~- and has at most 128 of them")
-	case slices.Contains(reserved, o.Alias):
+	case Reserved(o.Alias):
 		c.fault(at, "%s has a meaning of its own below a schema; give the table another alias", o.Alias)
 	case c.s.by[o.Alias] != nil:
 		c.fault(at, "there is another one with this alias")

@@ -66,6 +66,7 @@ type SQLColumn struct {
 	Type   string // name of a record.Type; "" when each value says it itself (SQLite, computed columns)
 	Native string // the database's own type, "" for the one that weir gives columns of Type
 	JSON   bool   // holds JSON text that goes into the answer as it stands: a "{}name" alias, or CURSOR
+	Made   bool   // its JSON is the database's own doing (CURSOR), and so is JSON
 	Rel    string // a "$name" alias: it is no data but a link with this relation
 }
 

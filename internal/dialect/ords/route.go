@@ -21,6 +21,7 @@ type schema struct {
 	alias  string
 	first  map[string][]*handler // by literal first segment: all that a path beginning with it can mean, best first
 	others []*handler            // for paths with another first segment
+	tables tables
 }
 
 // modelOf is the model of a snapshot. That of the newest one is kept; a call that still has an older one makes it again.

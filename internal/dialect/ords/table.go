@@ -4,53 +4,18 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
 	"weir/internal/autorest"
-	"weir/internal/catalog"
 	"weir/internal/dialect"
 	"weir/internal/record"
 	"weir/internal/wire"
 )
 
-// tables is the AutoREST half of a snapshot: the schemas that services of protocol ords define, each compiled when it is first asked for.
+// tables is what a service of protocol ords has below the alias of a schema: AutoREST (protocol notes, section 8).
 type tables struct {
-	mu   sync.Mutex
-	snap *catalog.Snapshot
-	by   map[string]*tableSchema
-}
-
-// addTables adds the schemas of tables to a model.
-func (m *model) addTables() {
-	for _, d := range m.snap.Services() {
-		if d.Protocol == autorest.Protocol {
-			m.schema(d.Name)
-		}
-	}
-}
-
-// decodeReserved reads a call of what no endpoint or table can be called: catalogs. Nil is none of them.
-func (q *request) decodeReserved() (*dialect.Exchange, error) { return nil, nil }
-
-// decodeTable reads a call of a table or view. Nil means that the path leads to none.
-func (q *request) decodeTable() (*dialect.Exchange, error) {
-	_, rest, _ := strings.Cut(strings.TrimPrefix(q.at.path, Prefix), "/")
-	return q.d.table(q.snap, q.call, q.at.schema, rest)
-}
-
-// nameTable names the table or view that a path leads to.
-func (d *Dialect) nameTable(snap *catalog.Snapshot, at *address) (name string, known bool) {
-	s, err := d.tables.of(snap, at.schema)
-	if s == nil || err != nil || len(at.segments) == 0 || s.Object(at.segments[0]) == nil {
-		return "", false
-	}
-	return "ords/" + at.schema + "/" + at.segments[0], true
-}
-
-// tableSchema is a schema with what its answers are made of.
-type tableSchema struct {
-	*autorest.Schema
-	objects map[*autorest.Object]*shape
+	*autorest.Schema // nil: no service has this alias
+	shapes           map[string]*shape
+	err              error
 }
 
 // shape is what the rows of an object have in common on the wire.
@@ -60,31 +25,20 @@ type shape struct {
 	types   []record.Type // by column: what its values are written as
 }
 
-// of finds a schema by its alias, nil if no service has it.
-func (t *tables) of(snap *catalog.Snapshot, alias string) (*tableSchema, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.snap != snap {
-		t.snap, t.by = snap, map[string]*tableSchema{}
+// addTables adds the schemas of tables to a model.
+func (m *model) addTables() {
+	list := m.snap.Services()
+	for i := range list {
+		if list[i].Protocol != autorest.Protocol {
+			continue
+		}
+		t := &m.schema(list[i].Name).tables
+		t.Schema, t.err = autorest.Compile(m.snap, &list[i]) // apply has checked it, so an error is a bug of ours
+		t.shapes = map[string]*shape{}
+		for _, o := range t.Objects {
+			t.shapes[o.Alias] = shapeOf(o)
+		}
 	}
-	if s, ok := t.by[alias]; ok {
-		return s, nil
-	}
-	list := snap.Services()
-	at := slices.IndexFunc(list, func(d catalog.ServiceDef) bool { return d.Name == alias && d.Protocol == autorest.Protocol })
-	if at < 0 {
-		return nil, nil // not remembered: aliases that nobody has are without number
-	}
-	compiled, err := autorest.Compile(snap, &list[at])
-	if err != nil {
-		return nil, err // apply has checked it, so this is a bug of ours
-	}
-	s := &tableSchema{compiled, map[*autorest.Object]*shape{}}
-	for _, o := range compiled.Objects {
-		s.objects[o] = shapeOf(o)
-	}
-	t.by[alias] = s
-	return s, nil
 }
 
 func shapeOf(o *autorest.Object) *shape {
@@ -104,77 +58,78 @@ func shapeOf(o *autorest.Object) *shape {
 	return s
 }
 
-// tableCall is one call below the alias of a schema that has tables.
-type tableCall struct {
-	d      *Dialect
-	opt    *Options
-	snap   *catalog.Snapshot
-	call   *dialect.Call
-	schema *tableSchema
-	*shape
-	method string // HEAD is GET
-	root   string // address of the schema, with its slash at the end
-	query  url.Values
+// nameTable names the table or view that a path leads to.
+func (s *schema) nameTable(at *address) (name string, known bool) {
+	if len(at.segments) == 0 || s.tables.Schema == nil {
+		return "", false
+	}
+	o := s.tables.shapes[at.segments[0]]
+	if o == nil {
+		return "", false
+	}
+	name = "ords/" + s.alias + "/" + o.Alias
+	if len(at.segments) == 2 && o.Routine == nil {
+		if at.segments[1] == loadSegment {
+			return name + "/" + loadSegment, true
+		}
+		return name + "/:key", true
+	}
+	return name, true
 }
 
-// table decodes a call of what the services of protocol ords have below alias; rest is what follows it and its slash, percent-encoded. Both
-// results are nil when there is nothing by this name.
-func (d *Dialect) table(snap *catalog.Snapshot, c *dialect.Call, alias, rest string) (*dialect.Exchange, error) {
-	schema, err := d.tables.of(snap, alias)
-	if schema == nil || err != nil {
-		return nil, err
+// tableCall is one call of a table or view.
+type tableCall struct {
+	*request
+	*shape
+}
+
+// decodeTable reads a call of a table or view. Nil means that the path leads to none.
+func (q *request) decodeTable() (*dialect.Exchange, error) {
+	t, at := &q.schema.tables, &q.at
+	if t.Schema == nil || len(at.segments) == 0 {
+		return nil, nil
 	}
-	q := &tableCall{
-		d: d, opt: d.options(), snap: snap, call: c, schema: schema, method: strings.ToUpper(c.Method),
-		root: c.Base + Prefix + url.PathEscape(alias) + "/",
+	if t.err != nil {
+		return nil, t.err
 	}
-	if q.method == "HEAD" {
-		q.method = "GET"
-	}
-	name, rest, slash := strings.Cut(rest, "/")
-	if name, err = url.PathUnescape(name); err != nil {
-		return nil, record.Errorf(record.NoPath, "", "the path cannot be read: %v", err)
-	}
-	o := schema.Object(name)
+	o := t.shapes[at.segments[0]]
 	if o == nil {
 		return nil, nil
 	}
-	if !permitted(&c.Actor, schema.Def.Roles) {
-		return nil, record.Errorf(record.Forbidden, "", "%s may not call schema %s", c.Actor.Name, alias)
+	if err := q.mayCall(); err != nil {
+		return nil, err
 	}
-	q.shape = schema.objects[o]
-	if n := len(c.RawQuery); n > q.opt.MaxQuery {
-		return nil, record.Errorf(record.TooLarge, "", "the query has %d bytes, more than %d; see ords.max_query", n, q.opt.MaxQuery)
-	}
-	if q.query, err = url.ParseQuery(c.RawQuery); err != nil {
-		return nil, record.Errorf(record.Invalid, "", "the query string cannot be read: %v", err)
-	}
-	if o.Routine != nil {
-		return q.routine(rest)
-	}
-	rest = strings.TrimSuffix(rest, "/")
+	c := &tableCall{q, o}
 	switch {
-	case rest == "" || !slash:
-		return q.collection()
-	case rest == loadSegment && q.method == "POST":
-		return nil, record.Errorf(record.Invalid, "", "a batch load is a request of its own, not part of a batch")
-	case strings.Contains(rest, "/"):
+	case o.Routine != nil:
+		return c.routine()
+	case len(at.segments) == 1:
+		return c.collection()
+	case len(at.segments) > 2:
 		return nil, record.Errorf(record.NoPath, "", "a row of %s is addressed by one segment, its key", o.Alias)
+	case at.segments[1] == loadSegment && q.method == "POST":
+		return nil, record.Errorf(record.Invalid, "", "a batch load is a request of its own, not part of a batch")
 	}
-	return q.item(rest)
+	// The key is taken from the path as it was sent: a comma between values is not one within a value.
+	path := strings.TrimSuffix(at.path, "/")
+	return c.item(path[strings.LastIndexByte(path, '/')+1:])
 }
 
-// permitted reports whether an actor has one of roles; none named is anybody.
-func permitted(a *record.Actor, roles []string) bool {
-	return len(roles) == 0 || slices.ContainsFunc(roles, a.Has)
+// mayCall checks the roles that the service asks for.
+func (q *request) mayCall() error {
+	roles := q.schema.tables.Def.Roles
+	if len(roles) == 0 || slices.ContainsFunc(roles, q.call.Actor.Has) {
+		return nil
+	}
+	return record.Errorf(record.Forbidden, "", "%s has none of the roles that schema %s asks for", q.call.Actor.Name, q.schema.alias)
 }
 
-// at is the address of the object.
-func (q *tableCall) at() string { return q.root + url.PathEscape(q.Alias) + "/" }
+// place is the address of the object, with a slash at its end.
+func (q *tableCall) place() string { return q.root() + url.PathEscape(q.Alias) + "/" }
 
 // describedBy is the address of the description of the object, or of one row of it.
 func (q *tableCall) describedBy(item bool) string {
-	s := q.root + "metadata-catalog/" + url.PathEscape(q.Alias) + "/"
+	s := q.root() + "metadata-catalog/" + url.PathEscape(q.Alias) + "/"
 	if item {
 		s += "item"
 	}
@@ -191,7 +146,14 @@ func (q *tableCall) collection() (*dialect.Exchange, error) {
 	case q.method == "DELETE" && q.Delete:
 		return q.deleteMany()
 	}
-	return nil, q.notAllowed(q.Create, false, q.Delete)
+	allow := []string{"GET", "HEAD"}
+	if q.Create {
+		allow = append(allow, "POST")
+	}
+	if q.Delete {
+		allow = append(allow, "DELETE")
+	}
+	return nil, notAllowed(allow)
 }
 
 // item is a call of one row, whose key is percent-encoded.
@@ -213,36 +175,37 @@ func (q *tableCall) item(text string) (*dialect.Exchange, error) {
 	case q.method == "DELETE" && q.Delete:
 		return q.deleteOne(key)
 	}
-	return nil, q.notAllowed(false, q.Update, q.Delete)
+	allow := []string{"GET", "HEAD"}
+	if q.Update && q.Create {
+		allow = append(allow, "PUT")
+	}
+	if q.Update {
+		allow = append(allow, "PATCH")
+	}
+	if q.Delete {
+		allow = append(allow, "DELETE")
+	}
+	return nil, notAllowed(allow)
 }
 
-// notAllowed is the error of a method that does not exist here. Its field lists those that do.
-func (q *tableCall) notAllowed(create, update, remove bool) error {
-	allow := "GET, HEAD"
-	if create {
-		allow += ", POST"
+// refuse answers with an error of the engine, about columns instead of fields. What a rule of the table refuses is the caller's doing.
+func (q *tableCall) refuse(a *wire.Answer, err error) {
+	e := *record.AsError(err)
+	if e.Kind == record.Rejected {
+		e.Kind = record.Invalid
 	}
-	if update {
-		if q.Create {
-			allow += ", PUT"
+	for _, col := range q.Columns {
+		if e.Field != "" && col.Field.Name == e.Field {
+			e.Field = col.Name
+			break
 		}
-		allow += ", PATCH"
 	}
-	if remove {
-		allow += ", DELETE"
-	}
-	return record.Errorf(record.NotAllowed, "", "%.20s cannot be used here; these can: %s", q.call.Method, allow)
+	q.fail(a, &e)
 }
 
-// paths is the fields of an op's rows.
-func (q *tableCall) paths() []string { return q.Paths() }
-
-// known checks that the query has no parameters but those named.
-func (q *tableCall) known(names ...string) error {
-	for name := range q.query {
-		if !slices.Contains(names, name) {
-			return record.Errorf(record.Invalid, name, "there is no parameter %.80s here", name)
-		}
-	}
-	return nil
+// document begins an answer of JSON.
+func (q *request) document(a *wire.Answer, status int) {
+	a.Status = status
+	a.Header.Add("Content-Type", jsonType)
+	q.opt.trace(a, q.id)
 }

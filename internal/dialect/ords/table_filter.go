@@ -2,10 +2,21 @@ package ords
 
 import "weir/internal/record"
 
-// filter reads the parameter q.
+// filter reads the parameter q (protocol notes, section 9).
 func (q *tableCall) filter() (*record.Expr, []record.Sort, error) {
-	if q.query.Get("q") == "" {
+	text, ok := q.query.get("q")
+	if !ok || text == "" {
 		return nil, nil, nil
 	}
-	return nil, nil, record.Errorf(record.Invalid, "q", "it cannot be read yet")
+	f, err := parseFilter(text, q.opt.MaxConditions, func(name string) (filterColumn, bool) {
+		col := q.Column(name)
+		if col == nil {
+			return filterColumn{}, false
+		}
+		return filterColumn{Path: col.Field.Name, Type: col.Field.Type}, true
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return f.where, f.sort, nil
 }

@@ -4,8 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"hash/fnv"
-	"net/url"
-	"strconv"
+	"strings"
 
 	"weir/internal/dialect"
 	"weir/internal/record"
@@ -15,20 +14,20 @@ import (
 // get reads one row.
 func (q *tableCall) get(key []record.Value) *dialect.Exchange {
 	return &dialect.Exchange{
-		Ops: []record.Op{{Verb: record.Get, Table: q.Table.Name, Key: key, Return: q.paths()}},
+		Ops: []record.Op{{Verb: record.Get, Table: q.Table.Name, Key: key, Return: q.Paths()}},
 		Reply: func(out []record.Outcome, a *wire.Answer) {
 			row, err := only(&out[0])
 			if err != nil {
-				q.d.Fail(q.call, err, a)
+				q.refuse(a, err)
 				return
 			}
 			tag := q.tag(row)
-			if none := tagsOf(q.call.Header.Get("If-None-Match")); len(none) > 0 && has(none, tag) {
+			if none := tagsOf(q.call.Header, "If-None-Match"); hasTag(none, tag) {
 				a.Status = 304
 				a.Header.Set("ETag", tag)
 				return
 			}
-			document(a, 200)
+			q.document(a, 200)
 			a.Header.Set("ETag", tag)
 			a.Body = q.appendItem(a.Body, row)
 		},
@@ -46,56 +45,18 @@ func only(o *record.Outcome) ([]record.Value, error) {
 	return o.Rows.At(0), nil
 }
 
-// tablePage is which rows of a collection are asked for.
-type tablePage struct {
-	offset, limit int64 // limit 0: all that there are, up to the bound on all answers
-	given         bool  // the caller said the limit, so its links repeat it
-}
-
-// page reads limit and offset (protocol notes, section 7).
-func (q *tableCall) page() (p tablePage, err error) {
-	if p.offset, _, err = q.number("offset"); err != nil {
-		return p, err
-	}
-	if p.limit, p.given, err = q.number("limit"); err != nil {
-		return p, err
-	}
-	if !p.given {
-		p.limit = int64(q.schema.Def.PageSize)
-		if p.limit == 0 {
-			p.limit = int64(*q.opt.PageSize)
-		}
-	}
-	if most := int64(q.opt.MaxRows); p.limit > most || p.limit == 0 && !p.given {
-		p.limit = most
-	}
-	return p, nil
-}
-
-// number reads a parameter that counts rows.
-func (q *tableCall) number(name string) (n int64, given bool, err error) {
-	list := q.query[name]
-	if len(list) == 0 {
-		return 0, false, nil
-	}
-	n, err = strconv.ParseInt(list[0], 10, 64)
-	if err != nil || n < 0 || n > 1<<53 || len(list) > 1 {
-		return 0, false, record.Errorf(record.Invalid, name, "%s is one number of rows, not %.60q", name, list)
-	}
-	return n, true, nil
-}
-
 // afterName is a parameter that only our links carry, next to offset: the key of the last row before the page, so that following links
 // neither skips nor repeats rows that others write meanwhile, and costs the same on the last page as on the first. Who computes an
 // offset of his own leaves it out, or with another offset than it was made for it says nothing.
-const afterName = "after"
+const afterName = "_after"
 
 // list reads a page of rows.
 func (q *tableCall) list() (*dialect.Exchange, error) {
-	if err := q.known("q", "limit", "offset", afterName); err != nil {
-		return nil, err
+	size := q.schema.tables.Def.PageSize
+	if size == 0 {
+		size = *q.opt.PageSize
 	}
-	page, err := q.page()
+	page, err := q.page(size)
 	if err != nil {
 		return nil, err
 	}
@@ -104,12 +65,14 @@ func (q *tableCall) list() (*dialect.Exchange, error) {
 		return nil, err
 	}
 	l := &tableList{tableCall: q, page: page, sort: q.total(sort)}
+	after, _ := q.query.get(afterName)
+	l.withoutAfter()
 	query := &record.Query{Where: where, Sort: l.sort, Offset: page.offset, Limit: page.limit + 1}
-	if values, ok := l.readAfter(); ok {
+	if values, ok := l.readAfter(after); ok {
 		query.Where, query.Offset = record.AllOf(where, behind(l.sort, values)), 0
 	}
 	return &dialect.Exchange{
-		Ops:   []record.Op{{Verb: record.List, Table: q.Table.Name, Query: query, Return: q.paths()}},
+		Ops:   []record.Op{{Verb: record.List, Table: q.Table.Name, Query: query, Return: q.Paths()}},
 		Reply: l.reply,
 	}, nil
 }
@@ -131,20 +94,20 @@ func (q *tableCall) total(sort []record.Sort) []record.Sort {
 // tableList is a page of rows being answered.
 type tableList struct {
 	*tableCall
-	page tablePage
+	page page
 	sort []record.Sort
-	last []byte // what the next page begins after
 }
 
 // reply writes the rows as they come. When they end early by an error and nothing is sent yet, the answer is the error's.
 func (l *tableList) reply(out []record.Outcome, a *wire.Answer) {
 	o := &out[0]
 	if o.Err != nil {
-		l.d.Fail(l.call, o.Err, a)
+		l.refuse(a, o.Err)
 		return
 	}
-	document(a, 200)
-	at, sent := len(a.Body), false
+	headers := len(a.Header)
+	l.document(a, 200)
+	at, sent, place := len(a.Body), false, l.place()
 	a.Body = append(a.Body, `{"items":[`...)
 	n, more := int64(0), false
 	for {
@@ -163,7 +126,7 @@ func (l *tableList) reply(out []record.Outcome, a *wire.Answer) {
 		a.Body = append(a.Body, `,"links":[`...)
 		if len(l.Key) > 0 {
 			before := len(a.Body)
-			a.Body = append(append(a.Body, `{"rel":"self","href":"`...), l.at()...)
+			a.Body = append(append(a.Body, `{"rel":"self","href":"`...), place...)
 			var ok bool
 			if a.Body, ok = l.appendKey(a.Body, row); ok {
 				a.Body = append(a.Body, `"}`...)
@@ -188,55 +151,28 @@ func (l *tableList) reply(out []record.Outcome, a *wire.Answer) {
 			a.Err = err
 			return
 		}
-		a.Header, a.Body = a.Header[:0], a.Body[:at]
-		l.d.Fail(l.call, err, a)
+		a.Header, a.Body = a.Header[:headers], a.Body[:at]
+		l.refuse(a, err)
 		return
 	}
-	a.Body = append(a.Body, `],"hasMore":`...)
-	a.Body = strconv.AppendBool(a.Body, more)
-	a.Body = strconv.AppendInt(append(a.Body, `,"limit":`...), l.page.limit, 10)
-	a.Body = strconv.AppendInt(append(a.Body, `,"offset":`...), l.page.offset, 10)
-	a.Body = strconv.AppendInt(append(a.Body, `,"count":`...), n, 10)
-	a.Body = l.appendLinks(append(a.Body, `,"links":[`...), more)
-	a.Body = append(a.Body, "]}"...)
-}
-
-// appendLinks appends the links of a page: self, edit, describedby, first, next, prev (protocol notes, section 5.1).
-func (l *tableList) appendLinks(dst []byte, more bool) []byte {
-	dst = appendLink(dst, "self", l.at())
+	edit := ""
 	if l.Create || l.Delete {
-		dst = appendLink(dst, "edit", l.at())
+		edit = place
 	}
-	dst = appendLink(dst, "describedby", l.describedBy(false))
-	dst = appendLink(dst, "first", l.pageAt(0, nil))
-	if more && l.page.limit > 0 {
-		dst = appendLink(dst, "next", l.pageAt(l.page.offset+l.page.limit, l.last))
-	}
-	if l.page.offset > 0 {
-		dst = appendLink(dst, "prev", l.pageAt(max(0, l.page.offset-l.page.limit), nil))
-	}
-	return dst
+	a.Body = l.appendEnd(a.Body, &l.page, n, more, edit, l.describedBy(false))
 }
 
-// pageAt is the address of a page.
-func (l *tableList) pageAt(offset int64, after []byte) string {
-	v := url.Values{}
-	if q := l.query.Get("q"); q != "" {
-		v.Set("q", q)
+// withoutAfter leaves our own parameter out of what links repeat.
+func (l *tableList) withoutAfter() {
+	kept := make([]string, 0, 4)
+	for part := range strings.SplitSeq(l.call.RawQuery, "&") {
+		if !strings.HasPrefix(part, afterName+"=") {
+			kept = append(kept, part)
+		}
 	}
-	if offset > 0 {
-		v.Set("offset", strconv.FormatInt(offset, 10))
-	}
-	if l.page.given {
-		v.Set("limit", strconv.FormatInt(l.page.limit, 10))
-	}
-	if after != nil {
-		v.Set(afterName, base64.RawURLEncoding.EncodeToString(after))
-	}
-	if len(v) == 0 {
-		return l.at()
-	}
-	return l.at() + "?" + v.Encode()
+	call := *l.call
+	call.RawQuery = strings.Join(kept, "&")
+	l.call = &call
 }
 
 // seal is what a mark says of the page that it was made for: object, condition, order and offset.
@@ -244,7 +180,8 @@ func (l *tableList) seal(offset int64) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(l.Alias))
 	h.Write([]byte{0})
-	h.Write([]byte(l.query.Get("q")))
+	text, _ := l.query.get("q")
+	h.Write([]byte(text))
 	h.Write(binary.AppendVarint(nil, offset))
 	return h.Sum64()
 }
@@ -262,13 +199,12 @@ func (l *tableList) mark(row []record.Value) {
 			}
 		}
 	}
-	l.last = binary.LittleEndian.AppendUint64(nil, l.seal(l.page.offset+l.page.limit))
-	l.last = record.AppendRow(l.last, values)
+	b := binary.LittleEndian.AppendUint64(nil, l.seal(l.page.offset+l.page.limit))
+	l.page.after = "&" + afterName + "=" + base64.RawURLEncoding.EncodeToString(record.AppendRow(b, values))
 }
 
 // readAfter reads the mark that a link of ours carries, false if there is none for this very page.
-func (l *tableList) readAfter() ([]record.Value, bool) {
-	text := l.query.Get(afterName)
+func (l *tableList) readAfter(text string) ([]record.Value, bool) {
 	if text == "" || len(l.Key) == 0 {
 		return nil, false
 	}

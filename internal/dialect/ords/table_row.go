@@ -4,7 +4,6 @@ import (
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/binary"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -36,13 +35,13 @@ func (q *tableCall) appendItem(dst []byte, row []record.Value) []byte {
 		}
 	}
 	dst = appendLink(dst, "describedby", q.describedBy(true))
-	dst = appendLink(dst, "collection", q.at())
+	dst = appendLink(dst, "collection", q.place())
 	return append(dst, "]}"...)
 }
 
 // address is where a row is found, false if it has no key.
 func (q *tableCall) address(row []record.Value) (string, bool) {
-	b, ok := q.appendKey([]byte(q.at()), row)
+	b, ok := q.appendKey([]byte(q.place()), row)
 	return string(b), ok
 }
 
@@ -52,7 +51,7 @@ func (q *tableCall) address(row []record.Value) (string, bool) {
 // tag is the entity tag of a row.
 func (s *shape) tag(row []record.Value) string {
 	if len(s.Version) == 0 {
-		return hashTag(s, row)
+		return rowHash(s, row)
 	}
 	b := []byte{'"'}
 	for i, col := range s.Version {
@@ -64,7 +63,7 @@ func (s *shape) tag(row []record.Value) string {
 	return string(append(b, '"'))
 }
 
-func hashTag(s *shape, row []record.Value) string {
+func rowHash(s *shape, row []record.Value) string {
 	h := sha512.New()
 	var head [13]byte
 	for i := range s.Columns {
@@ -111,38 +110,8 @@ func (s *shape) unchanged(row []record.Value) []record.Condition {
 	return list
 }
 
-// tagsOf are the tags of a header If-Match or If-None-Match; "*" stands for any. Weak ones lose their mark.
-func tagsOf(header string) []string {
-	var list []string
-	for rest := strings.TrimSpace(header); rest != ""; rest = strings.TrimLeft(rest, " \t,") {
-		rest = strings.TrimPrefix(rest, "W/")
-		if rest[0] != '"' {
-			tag, more, _ := strings.Cut(rest, ",")
-			list, rest = append(list, strings.TrimSpace(tag)), more
-			continue
-		}
-		end := strings.IndexByte(rest[1:], '"')
-		if end < 0 {
-			return append(list, rest)
-		}
-		list, rest = append(list, rest[:end+2]), rest[end+2:]
-	}
-	return list
-}
-
-// has reports whether one of tags is tag, or stands for any.
-func has(tags []string, tag string) bool {
-	return slices.Contains(tags, "*") || slices.Contains(tags, tag)
-}
-
-// document begins an answer of JSON.
-func document(a *wire.Answer, status int) {
-	a.Status = status
-	a.Header.Set("Content-Type", jsonType)
-}
-
 // deleted answers a delete of n rows (protocol notes, section 8).
-func deleted(a *wire.Answer, n int64) {
-	document(a, 200)
+func (q *tableCall) deleted(a *wire.Answer, n int64) {
+	q.document(a, 200)
 	a.Body = append(strconv.AppendInt(append(a.Body, `{"rowsDeleted":`...), n, 10), '}')
 }

@@ -6,6 +6,6 @@ import (
 )
 
 // routine is a call of a function or procedure.
-func (q *tableCall) routine(rest string) (*dialect.Exchange, error) {
+func (q *tableCall) routine() (*dialect.Exchange, error) {
 	return nil, record.Errorf(record.NotAllowed, "", "routines cannot be called yet")
 }

@@ -11,14 +11,11 @@ import (
 
 // insert makes a row (protocol notes, section 8).
 func (q *tableCall) insert() (*dialect.Exchange, error) {
-	if err := q.known(); err != nil {
-		return nil, err
-	}
 	set, err := q.readBody()
 	if err != nil {
 		return nil, err
 	}
-	op := record.Op{Verb: record.Insert, Table: q.Table.Name, Set: set, Return: q.paths()}
+	op := record.Op{Verb: record.Insert, Table: q.Table.Name, Set: set, Return: q.Paths()}
 	return &dialect.Exchange{Ops: []record.Op{op}, Reply: q.written}, nil
 }
 
@@ -26,14 +23,14 @@ func (q *tableCall) insert() (*dialect.Exchange, error) {
 func (q *tableCall) written(out []record.Outcome, a *wire.Answer) {
 	row, err := only(&out[0])
 	if err != nil {
-		q.d.Fail(q.call, q.named(err), a)
+		q.refuse(a, err)
 		return
 	}
 	status := 200
 	if out[0].Inserted || q.method == "POST" {
 		status = 201
 	}
-	document(a, status)
+	q.document(a, status)
 	if address, ok := q.address(row); ok {
 		if status == 201 {
 			a.Header.Set("Location", address)
@@ -44,28 +41,9 @@ func (q *tableCall) written(out []record.Outcome, a *wire.Answer) {
 	a.Body = q.appendItem(a.Body, row)
 }
 
-// named is err about a column instead of a field.
-func (q *tableCall) named(err error) error {
-	e := record.AsError(err)
-	if e.Field == "" {
-		return err
-	}
-	for _, col := range q.Columns {
-		if col.Field.Name == e.Field && col.Name != e.Field {
-			named := *e
-			named.Field = col.Name
-			return &named
-		}
-	}
-	return err
-}
-
 // put updates a row or makes it. Members that are left out become null, or what a new row would get where a literal says it
 // (protocol notes, section 8).
 func (q *tableCall) put(key []record.Value) (*dialect.Exchange, error) {
-	if err := q.known(); err != nil {
-		return nil, err
-	}
 	given, err := q.readBody()
 	if err != nil {
 		return nil, err
@@ -73,8 +51,8 @@ func (q *tableCall) put(key []record.Value) (*dialect.Exchange, error) {
 	if given, err = q.keyed(given, key); err != nil {
 		return nil, err
 	}
-	if tags := tagsOf(q.call.Header.Get("If-None-Match")); slices.Contains(tags, "*") {
-		op := record.Op{Verb: record.Insert, Table: q.Table.Name, Set: given, Return: q.paths()}
+	if tags := tagsOf(q.call.Header, "If-None-Match"); slices.Contains(tags, anyTag) {
+		op := record.Op{Verb: record.Insert, Table: q.Table.Name, Set: given, Return: q.Paths()}
 		return &dialect.Exchange{Ops: []record.Op{op}, Reply: func(out []record.Outcome, a *wire.Answer) {
 			if e := out[0].Err; e != nil && e.Kind == record.Conflict {
 				out[0].Err = record.Errorf(record.Precondition, e.Field, "the row exists already: %s", e.Msg)
@@ -90,7 +68,7 @@ func (q *tableCall) put(key []record.Value) (*dialect.Exchange, error) {
 		}
 		whole = append(whole, record.Assign{Field: f.Name, Value: defaultOf(f)})
 	}
-	op := record.Op{Verb: record.Upsert, Table: q.Table.Name, Match: q.Table.Key, Set: whole, New: given, Return: q.paths()}
+	op := record.Op{Verb: record.Upsert, Table: q.Table.Name, Match: q.Table.Key, Set: whole, New: given, Return: q.Paths()}
 	return q.conditional(op, key, q.written)
 }
 
@@ -123,9 +101,6 @@ func defaultOf(f *catalog.Field) record.Value {
 
 // patch changes the columns that the body names.
 func (q *tableCall) patch(key []record.Value) (*dialect.Exchange, error) {
-	if err := q.known(); err != nil {
-		return nil, err
-	}
 	set, err := q.readBody()
 	if err != nil {
 		return nil, err
@@ -133,33 +108,30 @@ func (q *tableCall) patch(key []record.Value) (*dialect.Exchange, error) {
 	if set, err = q.keyed(set, key); err != nil {
 		return nil, err
 	}
-	op := record.Op{Verb: record.Update, Table: q.Table.Name, Key: key, Set: set, Return: q.paths()}
+	op := record.Op{Verb: record.Update, Table: q.Table.Name, Key: key, Set: set, Return: q.Paths()}
 	return q.conditional(op, key, q.written)
 }
 
 // deleteOne removes a row.
 func (q *tableCall) deleteOne(key []record.Value) (*dialect.Exchange, error) {
-	if err := q.known(); err != nil {
-		return nil, err
-	}
 	return q.conditional(record.Op{Verb: record.Delete, Table: q.Table.Name, Key: key}, key, func(out []record.Outcome, a *wire.Answer) {
 		if out[0].Err != nil {
-			q.d.Fail(q.call, out[0].Err, a)
+			q.refuse(a, out[0].Err)
 			return
 		}
-		deleted(a, 1)
+		q.deleted(a, 1)
 	})
 }
 
 // conditional ties a write to what If-Match says (protocol notes, section 13). A tag that is a version is a condition of the op; for one
 // made from all values the row is read first, and the write is then tied to all that was read.
 func (q *tableCall) conditional(op record.Op, key []record.Value, reply func([]record.Outcome, *wire.Answer)) (*dialect.Exchange, error) {
-	tags := tagsOf(q.call.Header.Get("If-Match"))
+	tags := tagsOf(q.call.Header, "If-Match")
 	write := func() *dialect.Exchange { return &dialect.Exchange{Ops: []record.Op{op}, Reply: reply} }
 	switch {
 	case len(tags) == 0:
 		return write(), nil
-	case slices.Contains(tags, "*"):
+	case slices.Contains(tags, anyTag):
 		// That it is there is all that is asked.
 		op.If = []record.Condition{{Field: q.Key[0].Field.Name, Values: key[:1]}}
 		return write(), nil
@@ -171,7 +143,7 @@ func (q *tableCall) conditional(op record.Op, key []record.Value, reply func([]r
 		op.If = cond
 		return write(), nil
 	}
-	ex := &dialect.Exchange{Ops: []record.Op{{Verb: record.Get, Table: q.Table.Name, Key: key, Return: q.paths()}}}
+	ex := &dialect.Exchange{Ops: []record.Op{{Verb: record.Get, Table: q.Table.Name, Key: key, Return: q.Paths()}}}
 	ex.Next = func(out []record.Outcome) (*dialect.Exchange, error) {
 		row, err := only(&out[0])
 		if err != nil {
@@ -180,13 +152,13 @@ func (q *tableCall) conditional(op record.Op, key []record.Value, reply func([]r
 			}
 			return nil, err
 		}
-		if !has(tags, q.tag(row)) {
+		if !hasTag(tags, q.tag(row)) {
 			return nil, changed()
 		}
 		op.If = q.unchanged(row)
 		return write(), nil
 	}
-	ex.Reply = func(out []record.Outcome, a *wire.Answer) { q.d.Fail(q.call, out[0].Err, a) }
+	ex.Reply = func(out []record.Outcome, a *wire.Answer) { q.refuse(a, out[0].Err) }
 	return ex, nil
 }
 
@@ -197,10 +169,7 @@ func changed() error {
 // deleteMany removes all rows that q selects: their keys are read, then they are deleted together or not at all. At most MaxRows go at
 // once, so that a call has a bound.
 func (q *tableCall) deleteMany() (*dialect.Exchange, error) {
-	if err := q.known("q"); err != nil {
-		return nil, err
-	}
-	if q.query.Get("q") == "" {
+	if text, _ := q.query.get("q"); text == "" {
 		return nil, record.Errorf(record.Invalid, "q", "what to delete is said by q; a condition that holds for all rows deletes all")
 	}
 	where, _, err := q.filter()
@@ -229,13 +198,13 @@ func (q *tableCall) deleteMany() (*dialect.Exchange, error) {
 		return &dialect.Exchange{Ops: ops, Reply: func(out []record.Outcome, a *wire.Answer) {
 			for i := range out {
 				if e := out[i].Err; e != nil && e.Kind != record.Dependency {
-					q.d.Fail(q.call, e, a)
+					q.refuse(a, e)
 					return
 				}
 			}
-			deleted(a, int64(len(out)))
+			q.deleted(a, int64(len(out)))
 		}}, nil
 	}
-	ex.Reply = func(_ []record.Outcome, a *wire.Answer) { deleted(a, 0) }
+	ex.Reply = func(_ []record.Outcome, a *wire.Answer) { q.deleted(a, 0) }
 	return ex, nil
 }
