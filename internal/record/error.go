@@ -53,7 +53,7 @@ func (k Kind) String() string {
 type Error struct {
 	Kind  Kind
 	Field string // the field, parameter or item at fault, or ""
-	Rule  string // for Rejected, the rule's name
+	Rule  string // for Rejected, the rule's name; for others one of the Rule constants
 	Msg   string
 	Err   error
 }
@@ -75,6 +75,16 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // RuleToken is the Rule of a Conflict that says that an idempotency token was used for another request.
 const RuleToken = "token"
+
+// RulePool is the Rule of an Unavailable that says that no connection to the database came free in time. Its text has the pool's figures.
+const RulePool = "pool"
+
+// By is e with a rule.
+func (e *Error) By(rule string) *Error {
+	c := *e
+	c.Rule = rule
+	return &c
+}
 
 // Errorf makes an error of kind k about field ("" for none) with a public text.
 func Errorf(k Kind, field, format string, args ...any) *Error {

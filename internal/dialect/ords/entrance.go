@@ -20,7 +20,7 @@ const (
 )
 
 // EntryOf says how a caller enters what a path leads to. What is no endpoint takes every way but a database login.
-func (d *Dialect) EntryOf(snap *catalog.Snapshot, method, path string) dialect.Entry {
+func (d *Dialect) EntryOf(snap *catalog.Snapshot, c *dialect.Call) dialect.Entry {
 	var e dialect.Entry
 	if e.Takes(dialect.ByBearer) {
 		e.Challenges = append(e.Challenges, challengeBearer)
