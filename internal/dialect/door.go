@@ -77,9 +77,9 @@ type Deferrer interface {
 // Entrance is a [Dialect] whose paths say how a caller proves who it is. Of the others every way is taken but a database login.
 type Entrance interface {
 	Dialect
-	// EntryOf says how a caller of a method and path enters. It is asked before anything else of the call is known, for single calls
-	// and for items of other dialects' batches.
-	EntryOf(snap *catalog.Snapshot, method, path string) Entry
+	// EntryOf says how the caller of c enters, by the call's head: who it is and the body are not known yet. It is asked for single
+	// calls and for items of other dialects' batches.
+	EntryOf(snap *catalog.Snapshot, c *Call) Entry
 }
 
 // Entry says how a caller proves who it is.
