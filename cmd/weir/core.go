@@ -24,6 +24,7 @@ import (
 	"weir/internal/project"
 	"weir/internal/record"
 	"weir/internal/script"
+	"weir/internal/server"
 	"weir/internal/store"
 	"weir/internal/store/postgres"
 	"weir/internal/store/sqlite"
@@ -38,8 +39,10 @@ type core struct {
 	auth    *auth.Auth
 	jobs    *job.Store
 	log     *slog.Logger
+	sql     *endpoint.Runner
 	defs    *definitions
-	most    int // connections, when the settings leave it to the database's kind
+	fixed   bool // a schema is exposed: the definitions are those that the process began with
+	most    int  // connections, when the settings leave it to the database's kind
 }
 
 // openStore opens the database that the settings name.
@@ -75,9 +78,10 @@ func opened[S store.Store](s S, err error) (store.Store, error) {
 	return s, nil
 }
 
-// newCore opens the database and applies the project. Scripts and password checks take permits of the gate.
-func newCore(ctx context.Context, c *config.Config, folder fs.FS, g *gate.Gate, log *slog.Logger) (k *core, err error) {
-	k = &core{log: log}
+// newCore opens the database and applies the project, or describes the schema that is exposed instead. Scripts and password checks take
+// permits of the gate.
+func newCore(ctx context.Context, c *config.Config, folder fs.FS, x *exposure, g *gate.Gate, log *slog.Logger) (k *core, err error) {
+	k = &core{log: log, fixed: x.on()}
 	defer func() {
 		if err != nil {
 			k.close()
@@ -100,32 +104,48 @@ func newCore(ctx context.Context, c *config.Config, folder fs.FS, g *gate.Gate, 
 	options.Hash = auth.Hash
 	scripts := script.New(script.Options{Config: c.Script, ParseQuery: now.New(c.Now).ParseQuery, Log: log, Permit: permit(g.Scripts)})
 	options.Invoker = scripts
-	options.SQL = endpoint.New(k.store)
+	k.sql = endpoint.NewWith(k.store, endpoint.Options{MaxRows: c.ORDS.MaxRows, Slow: k.slow})
+	options.SQL = k.sql
 	if k.engine, err = engine.New(k.store, options); err != nil {
 		return k, usageError{err}
 	}
 	scripts.SetData(k.engine)
-	report, err := apply(ctx, k.store, folder, false, nil)
+	snap, err := k.define(ctx, folder, x)
 	if err != nil {
 		return k, err
+	}
+	k.catalog, k.jobs = catalog.New(snap), job.New(k.store)
+	k.defs = &definitions{
+		kept: func(context.Context) (*catalog.Snapshot, error) { return k.catalog.Snapshot(), nil },
+		load: project.Uncached(k.store), check: k.refresh, log: log, began: time.Now(),
+	}
+	if k.fixed {
+		k.defs.load, k.defs.check = k.defs.kept, func(context.Context) error { return nil }
+	}
+	if k.auth, err = auth.New(c.Auth, auth.Options{Data: k.store, Permit: permit(g.Hashing)}); err != nil {
+		return k, usageError{err}
+	}
+	return k, nil
+}
+
+// define applies the project, or describes the schema that is exposed.
+func (k *core) define(ctx context.Context, folder fs.FS, x *exposure) (*catalog.Snapshot, error) {
+	if x.on() {
+		return x.snapshot(ctx, k.store, k.log)
+	}
+	report, err := apply(ctx, k.store, folder, false, nil)
+	if err != nil {
+		return nil, err
 	}
 	if report.Changed || len(report.Loaded) > 0 {
 		records := 0
 		for _, l := range report.Loaded {
 			records += l.Rows
 		}
-		log.Info("project applied", "version", report.Snapshot.Version, "schema_changes", len(report.Schema), "records_loaded", records)
+		k.log.Info("project applied", "version", report.Snapshot.Version, "schema_changes", len(report.Schema), "records_loaded", records)
 		debug.FreeOSMemory() // loading data takes many times what serving does
 	}
-	k.catalog, k.jobs = catalog.New(report.Snapshot), job.New(k.store)
-	k.defs = &definitions{
-		kept: func(context.Context) (*catalog.Snapshot, error) { return k.catalog.Snapshot(), nil },
-		load: project.Uncached(k.store), check: k.refresh, log: log, began: time.Now(),
-	}
-	if k.auth, err = auth.New(c.Auth, auth.Options{Data: k.store, Permit: permit(g.Hashing)}); err != nil {
-		return k, usageError{err}
-	}
-	return k, nil
+	return report.Snapshot, nil
 }
 
 // permit waits for one of the permits.
@@ -142,6 +162,7 @@ func permit(p *gate.Permits) func(ctx context.Context, user string) (func(), err
 // adjust puts those settings in force that change while the node runs.
 func (k *core) adjust(c *config.Config) {
 	k.defs.set(c.Cache.Metadata, c.Cache.Timeout)
+	k.sql.SlowAfter(c.Telemetry.SlowStatement)
 	k.store.Resize(cmp.Or(c.Database.Pool.Max, k.most), c.Database.Pool.Wait)
 }
 
@@ -149,7 +170,33 @@ func (k *core) adjust(c *config.Config) {
 func (k *core) counters() map[string]float64 {
 	all := k.engine.Counters()
 	maps.Copy(all, k.defs.counters())
+	sql := k.sql.Stats()
+	for name, n := range map[string]int64{
+		"weir_endpoint_calls_total": sql.Calls, "weir_endpoint_queries_total": sql.Queries, "weir_endpoint_blocks_total": sql.Blocks,
+		"weir_endpoint_tag_queries_total": sql.Tags, "weir_endpoint_unchanged_total": sql.Unchanged, "weir_endpoint_nested_total": sql.Nested,
+		"weir_endpoint_slow_total": sql.Slow,
+	} {
+		all[name] = float64(n)
+	}
 	return all
+}
+
+// slow writes a call to the log that took long. The text is that of the file, so it holds no values.
+func (k *core) slow(s endpoint.Slow) {
+	attrs := []any{"txid", s.ID, "endpoint", s.Endpoint, "file", s.File, "took", s.Took, "sql", s.SQL}
+	if s.Plan != "" {
+		attrs = append(attrs, "plan", s.Plan)
+	} else {
+		attrs = append(attrs, "no_plan", s.NoPlan)
+	}
+	k.log.Warn("slow statement", attrs...)
+}
+
+// plan has the database explain an endpoint.
+func (k *core) plan(ctx context.Context, snap *catalog.Snapshot, asked server.PlanAsked) (*store.Explained, error) {
+	return k.sql.Explain(ctx, snap, endpoint.Plan{
+		Endpoint: asked.Endpoint, Binds: asked.Binds, Tag: asked.Tag, Analyze: asked.Analyze, Offset: asked.Offset, Limit: asked.Limit,
+	})
 }
 
 // refresh takes up definitions that were applied a moment ago.
@@ -181,6 +228,10 @@ func (k *core) run(ctx context.Context) {
 			k.log.Error("changes made by other nodes are not seen any more", "error", err.Error())
 		}
 	})
+	if k.fixed {
+		k.trimTokens(ctx)
+		return
+	}
 	work.Go(func() {
 		if err := project.Follow(ctx, k.store, k.catalog, k.log); err != nil {
 			k.log.Error("new definitions are not taken up any more", "error", err.Error())

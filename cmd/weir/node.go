@@ -56,19 +56,20 @@ type below struct {
 	ready      func(context.Context) error
 	pool       func() store.Stats
 	counters   func() map[string]float64
+	plan       func(context.Context, *catalog.Snapshot, server.PlanAsked) (*store.Explained, error) // nil: there is no database
 	collectors []prometheus.Collector
 	run        func(context.Context) // until the context ends; nil: nothing runs beside
 	close      func() error
 }
 
-// newNode opens the database, applies the project and opens the listeners; Serve answers.
-func newNode(ctx context.Context, e *config.Effective, folder fs.FS, log *slog.Logger) (*node, error) {
+// newNode opens the database, applies the project or describes the schema that is exposed instead, and opens the listeners; Serve answers.
+func newNode(ctx context.Context, e *config.Effective, folder fs.FS, x *exposure, log *slog.Logger) (*node, error) {
 	c := &e.Config
 	g, err := gate.New(c.Gate)
 	if err != nil {
 		return nil, usageError{err}
 	}
-	k, err := newCore(ctx, c, folder, g, log)
+	k, err := newCore(ctx, c, folder, x, g, log)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func newNode(ctx context.Context, e *config.Effective, folder fs.FS, log *slog.L
 	l.pull(k.adjust)
 	return newFront(ctx, l, g, below{
 		exec: k.engine, auth: k.auth, jobs: k.jobs, snapshot: k.defs.snapshot, ready: k.ready, pool: k.store.Stats, counters: k.counters,
-		run: k.run, close: k.close,
+		plan: k.plan, run: k.run, close: k.close,
 	}, log)
 }
 
@@ -133,7 +134,7 @@ func newFront(ctx context.Context, l *levers, g *gate.Gate, b below, log *slog.L
 	}
 	n.server, err = server.New(server.Options{
 		Config: c.Server(), Gate: g, Auth: b.auth, Logins: n.logins, Exec: b.exec, Mux: mux, Fallback: front, Snapshot: b.snapshot, Jobs: b.jobs,
-		Ready: b.ready, Pool: b.pool, Counters: b.counters, Collectors: b.collectors, Trace: traced, Log: log,
+		Ready: b.ready, Pool: b.pool, Plan: b.plan, Counters: b.counters, Collectors: b.collectors, Trace: traced, Log: log,
 		GateSettings: server.GateSettings{
 			JSON:   func() ([]byte, error) { return config.GateJSON(g.Config()) },
 			Change: n.change,

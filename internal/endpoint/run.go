@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"weir/internal/catalog"
 	"weir/internal/record"
@@ -18,6 +20,8 @@ import (
 type Options struct {
 	// MaxRows is how many rows a nested query answers at most. Defaults to 10,000.
 	MaxRows int
+	// Slow is told of calls that took longer than SlowAfter; nil is told nothing.
+	Slow func(Slow)
 }
 
 // Runner executes calls of SQL endpoints. It is safe for concurrent use.
@@ -25,9 +29,12 @@ type Runner struct {
 	st  store.Store
 	opt Options
 
-	mu    sync.RWMutex
-	texts map[textKey]*prepared
-	count counters
+	mu      sync.RWMutex
+	texts   map[textKey]*prepared
+	planned map[string]time.Time // when a plan was last made of an endpoint that took long
+	count   counters
+
+	slowAfter atomic.Int64 // nanoseconds
 }
 
 // Stats are a runner's counters, since it was made.
@@ -38,10 +45,11 @@ type Stats struct {
 	Tags      int64 // tag queries
 	Unchanged int64 // calls whose tag the caller had: their main statement was not run
 	Nested    int64 // statements for single rows, of nested rows
+	Slow      int64 // calls that took longer than telemetry.slow_statement
 }
 
 type counters struct {
-	calls, queries, blocks, tags, unchanged, nested atomic.Int64
+	calls, queries, blocks, tags, unchanged, nested, slow atomic.Int64
 }
 
 // New is a runner on a store.
@@ -52,14 +60,14 @@ func NewWith(st store.Store, opt Options) *Runner {
 	if opt.MaxRows == 0 {
 		opt.MaxRows = 10_000
 	}
-	return &Runner{st: st, opt: opt, texts: map[textKey]*prepared{}}
+	return &Runner{st: st, opt: opt, texts: map[textKey]*prepared{}, planned: map[string]time.Time{}}
 }
 
 // Stats are the counters now.
 func (r *Runner) Stats() Stats {
 	return Stats{
 		Calls: r.count.calls.Load(), Queries: r.count.queries.Load(), Blocks: r.count.blocks.Load(), Tags: r.count.tags.Load(),
-		Unchanged: r.count.unchanged.Load(), Nested: r.count.nested.Load(),
+		Unchanged: r.count.unchanged.Load(), Nested: r.count.nested.Load(), Slow: r.count.slow.Load(),
 	}
 }
 
@@ -72,6 +80,9 @@ func (r *Runner) RunSQL(ctx context.Context, snap *catalog.Snapshot, actor *reco
 	}
 	if err := Allowed(&e.EndpointDef, actor); err != nil {
 		return nil, nil, err
+	}
+	if call.SQL.Login == nil && databaseOnly(e.SQL.Auth) {
+		return nil, nil, record.Errorf(record.Unauthenticated, "", "the endpoint is for users of the database")
 	}
 	x := &run{r: r, ctx: ctx, def: &e.EndpointDef, compiled: e.SQL.Compiled, call: call.SQL, stream: stream, limit: limit}
 	if x.compiled == nil || x.compiled.Store != r.st.Name() {
@@ -95,6 +106,12 @@ func Allowed(e *catalog.EndpointDef, actor *record.Actor) *record.Error {
 		return nil
 	}
 	return record.Errorf(record.Forbidden, "", "the endpoint needs one of the roles %s", strings.Join(e.Roles, ", "))
+}
+
+// databaseOnly reports whether a login of the database is the only way to call an endpoint. A call without one came past the door: it is
+// part of a batch, or another endpoint forwards to it.
+func databaseOnly(ways []string) bool {
+	return len(ways) > 0 && !slices.ContainsFunc(ways, func(w string) bool { return w != "database" })
 }
 
 // run is one call.
@@ -139,7 +156,7 @@ func (x *run) tag(out *record.SQLOutcome) error {
 	p := x.r.statement(x.def.Name, -1, x.compiled.Tag, "", nil)
 	rows, err := x.r.st.Select(x.ctx, p.st, x.args(p, x.call.Binds, nil), x.options)
 	if err != nil {
-		return err
+		return x.at(err, x.compiled.Tag)
 	}
 	defer rows.Close()
 	row, ok := rows.Next()
@@ -167,10 +184,10 @@ func (x *run) query() (*record.Rows, error) {
 	p := x.r.statement(x.def.Name, 0, st, w.key(), w)
 	rows, err := x.r.st.Select(x.ctx, p.st, x.args(p, x.call.Binds, w.args), x.options)
 	if err != nil {
-		return nil, err
+		return nil, x.at(err, st)
 	}
 	if len(st.Nested) > 0 {
-		return x.nest(st, p, rows, x.call.Binds, nil)
+		return x.nest(st, p, rows, x.call.Binds)
 	}
 	rows.Fields, rows.Types = p.names, p.types
 	if !x.stream {
@@ -253,9 +270,19 @@ func (x *run) resultSet(st *catalog.SQLStatement) bool {
 	})
 }
 
-// at says which statement of a block an error is of.
+// at gives an error about a parameter of a statement the name that the caller knows it by.
 func (x *run) at(err error, st *catalog.SQLStatement) error {
-	return err
+	e := record.AsError(err)
+	number, ok := strings.CutPrefix(e.Field, "$")
+	n, bad := strconv.Atoi(number)
+	if !ok || bad != nil {
+		return err
+	}
+	named := *e
+	if named.Field = ""; n >= 1 && n <= len(st.Params) {
+		named.Field = x.outside(x.compiled.Binds[st.Params[n-1]].Name)
+	}
+	return &named
 }
 
 func (x *run) bind(name string) int {

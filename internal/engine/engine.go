@@ -28,6 +28,11 @@ type SQLRunner interface {
 	RunSQL(ctx context.Context, snap *catalog.Snapshot, actor *record.Actor, call *record.Invocation, stream bool, limit int64) (*record.Rows, *record.SQLOutcome, *record.Error)
 }
 
+// slowWatcher is a [SQLRunner] that wants to know how long the database worked on a call, when all of its rows are read.
+type slowWatcher interface {
+	Took(ctx context.Context, snap *catalog.Snapshot, call *record.Invocation, took time.Duration)
+}
+
 // Executor is what runs units: an [Engine], or something that passes them on to one.
 type Executor interface {
 	Execute(ctx context.Context, snap *catalog.Snapshot, u *record.Unit) []record.Outcome
@@ -127,14 +132,13 @@ func (e *Engine) Stream(ctx context.Context, snap *catalog.Snapshot, u *record.U
 	defer x.rec.Enter(telemetry.App)()
 	if t.op.Verb == record.Invoke {
 		x.runSQL(ctx, t, true)
-		x.out[0].Rows = x.stream(x.out[0].Rows)
 		return x.out[0]
 	}
 	e.count.set(1)
 	if err := x.list(ctx, e.store, t, true); err != nil {
 		x.settle(t, err)
 	}
-	x.out[0].Rows = x.stream(x.out[0].Rows)
+	x.out[0].Rows = x.stream(x.out[0].Rows, nil)
 	return x.out[0]
 }
 

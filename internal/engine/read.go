@@ -134,14 +134,24 @@ func (x *unit) invoke(ctx context.Context, t *task) {
 
 // runSQL runs a SQL endpoint.
 func (x *unit) runSQL(ctx context.Context, t *task, stream bool) {
-	start := time.Now()
+	start, waited := time.Now(), x.rec.Waited()
 	x.e.count.invocations.Add(1)
-	rows, out, err := x.e.opt.SQL.RunSQL(ctx, x.snap, t.who.actor, t.op.Invoke, stream, max(x.room.Load(), 1))
+	call := t.op.Invoke
+	rows, out, err := x.e.opt.SQL.RunSQL(ctx, x.snap, t.who.actor, call, stream, max(x.room.Load(), 1))
+	took := time.Since(start)
 	t.out.Rows, t.out.SQL = rows, out
 	if rows != nil && !rows.Streaming() {
 		x.room.Add(-rows.Size())
 	}
-	x.measure([]*task{t}, start, time.Since(start), 1)
+	x.measure([]*task{t}, start, took, 1)
+	var told func(time.Duration)
+	if watcher, ok := x.e.opt.SQL.(slowWatcher); ok {
+		took -= x.rec.Waited() - waited // for a connection, which is no fault of the statement
+		told = func(more time.Duration) { watcher.Took(ctx, x.snap, call, took+more) }
+	}
+	if t.out.Rows = x.stream(rows, told); told != nil && (t.out.Rows == nil || !t.out.Rows.Streaming()) {
+		told(0)
+	}
 	x.settle(t, err)
 }
 

@@ -29,7 +29,7 @@ func TestStream_RowsAreTheDatabasesTimeAndWritingThemIsNot(t *testing.T) {
 		x := &unit{rec: telemetry.New()}
 		leave := x.rec.Enter(telemetry.Hub)
 		n := timedRows + 10*sample
-		rows := x.stream(record.StreamRows([]string{"a"}, make([]record.Type, 1), &slowRows{left: n}))
+		rows := x.stream(record.StreamRows([]string{"a"}, make([]record.Type, 1), &slowRows{left: n}), nil)
 		for i := n; i > 0; i-- {
 			row, ok := rows.Next()
 			if !ok || row[0].N != int64(i-1) {

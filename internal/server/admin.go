@@ -41,6 +41,10 @@ func (s *Server) adminPageOf(path string) adminPage {
 		return (*Visit).gateState
 	case path == SettingsPath && s.o.Settings.List != nil:
 		return (*Visit).settings
+	case path == EndpointsPath || path == EndpointsPath+"/":
+		return (*Visit).endpoints
+	case strings.HasPrefix(path, EndpointsPath+"/") && strings.HasSuffix(path, planSuffix):
+		return (*Visit).plan
 	}
 	return nil
 }

@@ -48,6 +48,8 @@ type Options struct {
 	GateSettings GateSettings
 	// Settings shows and changes the others; empty for neither.
 	Settings Settings
+	// Plan has the database explain what a call of a SQL endpoint runs; nil for a node without a database.
+	Plan func(ctx context.Context, snap *catalog.Snapshot, asked PlanAsked) (*store.Explained, error)
 	// Counters are further figures by name, such as the engine's, read at every scrape; nil for none.
 	Counters func() map[string]float64
 	// Collectors are further metrics.

@@ -165,6 +165,14 @@ func (r *Recorder) Borrowed(d time.Duration) {
 	}
 }
 
+// Waited is the time waited for connections so far.
+func (r *Recorder) Waited() time.Duration {
+	if r == nil {
+		return 0
+	}
+	return time.Duration(r.Borrow.Load())
+}
+
 // Elapsed is the time since the request began.
 func (r *Recorder) Elapsed() time.Duration {
 	if r == nil {

@@ -11,8 +11,9 @@ import (
 // page is which rows of a collection are asked for.
 type page struct {
 	limit, offset int64
-	given         bool // the client said how many
-	whole         bool // there are no pages: limit is the most that any answer holds
+	given         bool   // the client said how many
+	whole         bool   // there are no pages: limit is the most that any answer holds
+	after         string // what the link to the next page says besides
 }
 
 // page reads limit and offset (protocol notes, section 7). size is the page's size when the client names none, 0: no paging. A limit beyond
@@ -107,7 +108,7 @@ func (q *request) appendEnd(dst []byte, p *page, count int64, more bool, edit, d
 		dst = appendLink(dst, "first", first)
 	}
 	if more && p.limit > 0 {
-		dst = appendLink(dst, "next", q.pageLink(p, p.offset+p.limit))
+		dst = appendLink(dst, "next", q.pageLink(p, p.offset+p.limit)+p.after)
 	}
 	if p.offset > 0 {
 		dst = appendLink(dst, "prev", q.pageLink(p, max(p.offset-p.limit, 0)))
