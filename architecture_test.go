@@ -33,6 +33,7 @@ var allowed = map[string][]string{
 	"internal/dialect/ords":    {"record", "catalog", "wire", "telemetry", "dialect", "autorest"},                                                           // never another dialect
 	"internal/edm":             {"record", "catalog"},                                                                                                       // services in terms of tables; no wire format
 	"internal/dialect/odata":   {"record", "catalog", "wire", "telemetry", "dialect", "edm"},                                                                // never another dialect
+	"internal/importer":        {"catalog", "endpoint"},                                                                                                     // definitions of others to files of a project
 	"internal/project":         {"record", "catalog", "store", "edm", "endpoint", "autorest"},                                                               // files to definitions to the database
 	"internal/remote":          {"record", "catalog", "telemetry", "dialect", "auth", "job", "project"},                                                     // the executor and the authority over the network; it knows no protocol and no engine
 	"internal/config":          {"gate", "engine", "auth", "store", "dialect/now", "dialect/odata", "dialect/ords", "server", "record", "script", "remote"}, // settings of all parts

@@ -28,7 +28,8 @@ type compiler struct {
 	failed   error // the database does not answer
 }
 
-// Compile has the database describe the endpoint's statements and fills def.SQL.Compiled. The error joins all faults, each with
+// Compile has the database describe the endpoint's statements and fills def.SQL.Compiled, which stays nil when the endpoint is for another
+// database. The error joins all faults, each with
 // file, line and column.
 func Compile(ctx context.Context, st store.Store, snap *catalog.Snapshot, def *catalog.EndpointDef) error {
 	c := &compiler{
@@ -37,6 +38,9 @@ func Compile(ctx context.Context, st store.Store, snap *catalog.Snapshot, def *c
 		declared: map[string]bool{}, out: &catalog.SQLCompiled{Store: st.Name()},
 	}
 	d := def.SQL
+	if d.Store != "" && d.Store != st.Name() {
+		return nil
+	}
 	if s := c.source(d.Text, d.Line, true); s != nil {
 		c.main(s)
 	}
@@ -236,8 +240,15 @@ func (c *compiler) compiled(q *statement, w *text, d *store.Described) catalog.S
 		SQL: string(w.sql), Params: w.params, Line: s.line + strings.Count(s.text[:s.code[q.lo].from], "\n"), Reads: len(d.Columns) > 0,
 		Bounded: q.bounded || s.is(q.lo, "("),
 	}
+	inferred := c.infer(q)
 	for i, b := range w.params {
 		t := catalog.SQLType{Type: c.out.Binds[b].Type}
+		if found, ok := inferred[b]; ok {
+			t.Type = found.String()
+			if bound := &c.out.Binds[b]; bound.Type == "" {
+				bound.Type = t.Type
+			}
+		}
 		if i < len(d.Params) && d.Params[i].Type != store.Untyped {
 			t = catalog.SQLType{Type: d.Params[i].Type.String(), Native: d.Params[i].Native}
 			if bound := &c.out.Binds[b]; bound.Type == "" {

@@ -2,6 +2,8 @@ package endpoint
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"slices"
 	"strconv"
 	"strings"
@@ -147,7 +149,8 @@ func (x *run) run() (*record.Rows, *record.SQLOutcome, error) {
 	return rows, out, err
 }
 
-// tag runs the tag query. The tag is the values of its first row; without a row it is "".
+// tag runs the tag query. The tag is a hash of the values of its first row, so that it can stand in a header whatever they are; without
+// a row it is "".
 func (x *run) tag(out *record.SQLOutcome) error {
 	x.r.count.tags.Add(1)
 	p := x.r.statement(x.def.Name, -1, x.compiled.Tag, "", nil)
@@ -162,12 +165,11 @@ func (x *run) tag(out *record.SQLOutcome) error {
 	}
 	var tag []byte
 	for i := range row {
-		if i > 0 {
-			tag = append(tag, ',')
-		}
+		tag = append(tag, byte(row[i].Form), 0)
 		tag = row[i].AppendText(tag)
 	}
-	out.Tag = string(tag)
+	sum := sha256.Sum256(tag)
+	out.Tag = base64.StdEncoding.EncodeToString(sum[:])
 	return nil
 }
 

@@ -91,7 +91,7 @@ type Explained struct {
 // none of them: the connection is shared with other calls.
 var verbs = map[string]bool{
 	"SELECT": true, "VALUES": true, "TABLE": true, "WITH": true, "INSERT": true, "UPDATE": true, "DELETE": true, "MERGE": true,
-	"REPLACE": true, "CALL": true, "TRUNCATE": true, "LOCK": true, "NOTIFY": true, "REFRESH": true, "EXPLAIN": true,
+	"REPLACE": true, "CALL": true, "TRUNCATE": true, "LOCK": true, "NOTIFY": true,
 }
 
 // FirstWord is the word that a statement begins with, in upper case, without comments and parentheses before it, and where it stands.
@@ -183,4 +183,14 @@ func RowSize(row []record.Value) int64 {
 // TooMany is the error of rows that take more than the memory allowed.
 func TooMany(limit int64) error {
 	return record.Errorf(record.TooLarge, "", "the rows of a statement take more than %d bytes", limit)
+}
+
+// CheckSelect is an error when a statement does more than read.
+func CheckSelect(sql string) error {
+	switch word, pos := FirstWord(sql); word {
+	case "SELECT", "WITH", "VALUES", "TABLE":
+		return nil
+	default:
+		return &SQLError{Msg: "only a SELECT has a plan to show", Pos: min(pos, len(sql))}
+	}
 }

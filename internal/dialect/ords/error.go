@@ -123,7 +123,18 @@ func (d *Dialect) Fail(c *dialect.Call, err error, a *wire.Answer) {
 	o.fail(c, o.idOf(c), err, a)
 }
 
-func (q *request) fail(a *wire.Answer, err error) { q.opt.fail(q.call, q.id, err, a) }
+// fail answers with err. Of what a block forwards to it does not hide what the block has done: its status and headers stand, and where
+// it has set a status the body is left out.
+func (q *request) fail(a *wire.Answer, err error) {
+	if q.status != 0 {
+		q.head(a, "")
+		return
+	}
+	q.opt.fail(q.call, q.id, err, a)
+	for _, f := range q.headers {
+		a.Header.Set(f.Name, f.Value)
+	}
+}
 
 func (o *Options) fail(c *dialect.Call, id string, err error, a *wire.Answer) {
 	p := o.problemOf(err)

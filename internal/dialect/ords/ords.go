@@ -3,6 +3,7 @@
 package ords
 
 import (
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -84,6 +85,9 @@ func (q *request) decode() (*dialect.Exchange, error) {
 		return x, err
 	}
 	h, values, missed := q.schema.route(q.method, &q.at)
+	if err := q.entered(h); err != nil {
+		return nil, err
+	}
 	if h != nil {
 		return q.decodeHandler(h, values, missed.slash)
 	}
@@ -94,7 +98,7 @@ func (q *request) decode() (*dialect.Exchange, error) {
 		return nil, notFound()
 	}
 	if q.method == "OPTIONS" {
-		return allowed(missed.allow), nil
+		return q.options(missed.allow), nil
 	}
 	return nil, notAllowed(missed.allow)
 }
@@ -108,6 +112,23 @@ func (q *request) locate() error {
 	q.at = at
 	if q.schema = q.d.modelOf(q.snap).schemas[at.schema]; q.schema == nil {
 		return unmapped()
+	}
+	return nil
+}
+
+// entered refuses what the door did not mean to open. It decides by the decoded path, where a slash that was sent as %2F may lead to
+// another endpoint, of which less is asked.
+func (q *request) entered(h *handler) error {
+	if !strings.Contains(q.at.path, "%2F") && !strings.Contains(q.at.path, "%2f") {
+		return nil
+	}
+	door := q.d.endpointOf(q.snap, q.call.Method, q.call.Path)
+	switch {
+	case door == nil && h == nil:
+	case door != nil && h != nil && door.Public == h.def.Public && slices.Equal(door.SQL.Auth, h.def.SQL.Auth):
+	case door == nil && h.def.Public || door == nil && len(h.def.SQL.Auth) == 0: // the door let in nobody but those who are known
+	default:
+		return notFound()
 	}
 	return nil
 }

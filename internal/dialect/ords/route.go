@@ -33,8 +33,8 @@ func (d *Dialect) modelOf(snap *catalog.Snapshot) *model {
 	m := &model{snap: snap, schemas: map[string]*schema{}}
 	all := map[*schema][]*handler{}
 	for _, e := range snap.SQLEndpoints() {
-		if e.SQL.Unpublished {
-			continue // answered as if it were not there
+		if e.SQL.Unpublished || e.SQL.Compiled == nil {
+			continue // answered as if it were not there; what is not compiled is for another database
 		}
 		s := m.schema(e.SQL.Schema)
 		all[s] = append(all[s], compile(e))

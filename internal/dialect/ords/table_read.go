@@ -22,7 +22,7 @@ func (q *tableCall) get(key []record.Value) *dialect.Exchange {
 				return
 			}
 			tag := q.tag(row)
-			if none := tagsOf(q.call.Header.Get("If-None-Match")); len(none) > 0 && has(none, tag) {
+			if none := tagsOf(q.call.Header, "If-None-Match"); hasTag(none, tag) {
 				a.Status = 304
 				a.Header.Set("ETag", tag)
 				return

@@ -4,7 +4,6 @@ import (
 	"crypto/sha512"
 	"encoding/base64"
 	"encoding/binary"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -52,7 +51,7 @@ func (q *tableCall) address(row []record.Value) (string, bool) {
 // tag is the entity tag of a row.
 func (s *shape) tag(row []record.Value) string {
 	if len(s.Version) == 0 {
-		return hashTag(s, row)
+		return rowHash(s, row)
 	}
 	b := []byte{'"'}
 	for i, col := range s.Version {
@@ -64,7 +63,7 @@ func (s *shape) tag(row []record.Value) string {
 	return string(append(b, '"'))
 }
 
-func hashTag(s *shape, row []record.Value) string {
+func rowHash(s *shape, row []record.Value) string {
 	h := sha512.New()
 	var head [13]byte
 	for i := range s.Columns {
@@ -109,30 +108,6 @@ func (s *shape) unchanged(row []record.Value) []record.Condition {
 		list = append(list, record.Condition{Field: col.Field.Name, Values: []record.Value{row[i]}})
 	}
 	return list
-}
-
-// tagsOf are the tags of a header If-Match or If-None-Match; "*" stands for any. Weak ones lose their mark.
-func tagsOf(header string) []string {
-	var list []string
-	for rest := strings.TrimSpace(header); rest != ""; rest = strings.TrimLeft(rest, " \t,") {
-		rest = strings.TrimPrefix(rest, "W/")
-		if rest[0] != '"' {
-			tag, more, _ := strings.Cut(rest, ",")
-			list, rest = append(list, strings.TrimSpace(tag)), more
-			continue
-		}
-		end := strings.IndexByte(rest[1:], '"')
-		if end < 0 {
-			return append(list, rest)
-		}
-		list, rest = append(list, rest[:end+2]), rest[end+2:]
-	}
-	return list
-}
-
-// has reports whether one of tags is tag, or stands for any.
-func has(tags []string, tag string) bool {
-	return slices.Contains(tags, "*") || slices.Contains(tags, tag)
 }
 
 // deleted answers a delete of n rows (protocol notes, section 8).

@@ -51,7 +51,7 @@ func (q *tableCall) put(key []record.Value) (*dialect.Exchange, error) {
 	if given, err = q.keyed(given, key); err != nil {
 		return nil, err
 	}
-	if tags := tagsOf(q.call.Header.Get("If-None-Match")); slices.Contains(tags, "*") {
+	if tags := tagsOf(q.call.Header, "If-None-Match"); slices.Contains(tags, anyTag) {
 		op := record.Op{Verb: record.Insert, Table: q.Table.Name, Set: given, Return: q.Paths()}
 		return &dialect.Exchange{Ops: []record.Op{op}, Reply: func(out []record.Outcome, a *wire.Answer) {
 			if e := out[0].Err; e != nil && e.Kind == record.Conflict {
@@ -126,12 +126,12 @@ func (q *tableCall) deleteOne(key []record.Value) (*dialect.Exchange, error) {
 // conditional ties a write to what If-Match says (protocol notes, section 13). A tag that is a version is a condition of the op; for one
 // made from all values the row is read first, and the write is then tied to all that was read.
 func (q *tableCall) conditional(op record.Op, key []record.Value, reply func([]record.Outcome, *wire.Answer)) (*dialect.Exchange, error) {
-	tags := tagsOf(q.call.Header.Get("If-Match"))
+	tags := tagsOf(q.call.Header, "If-Match")
 	write := func() *dialect.Exchange { return &dialect.Exchange{Ops: []record.Op{op}, Reply: reply} }
 	switch {
 	case len(tags) == 0:
 		return write(), nil
-	case slices.Contains(tags, "*"):
+	case slices.Contains(tags, anyTag):
 		// That it is there is all that is asked.
 		op.If = []record.Condition{{Field: q.Key[0].Field.Name, Values: key[:1]}}
 		return write(), nil
@@ -152,7 +152,7 @@ func (q *tableCall) conditional(op record.Op, key []record.Value, reply func([]r
 			}
 			return nil, err
 		}
-		if !has(tags, q.tag(row)) {
+		if !hasTag(tags, q.tag(row)) {
 			return nil, changed()
 		}
 		op.If = q.unchanged(row)

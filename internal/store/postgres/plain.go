@@ -57,7 +57,7 @@ func (s *Store) Select(ctx context.Context, st *store.Statement, args []record.V
 	again := broken(ctx, conn) && o.Login == nil // while it was idle, most likely
 	s.release(conn)
 	e := conn.fault(ctx, err, st.SQL)
-	if !again && (o.Login != nil || !s.regrant(ctx, e)) {
+	if !again && (o.Login != nil || !s.regrant(ctx, e, false)) {
 		return nil, e
 	}
 	if conn, err = s.acquire(ctx); err != nil {
@@ -143,6 +143,10 @@ func (t *tx) Run(ctx context.Context, st *store.Statement, args []record.Value) 
 	if err := store.CheckVerb(st.SQL); err != nil {
 		return nil, 0, rejected(err)
 	}
+	return t.runPlain(ctx, st, args)
+}
+
+func (t *tx) runPlain(ctx context.Context, st *store.Statement, args []record.Value) (*record.Rows, int64, error) {
 	began := time.Now()
 	defer func() { telemetry.From(ctx).Statement(time.Since(began)) }()
 	if t.session.stmts[st.SQL] == nil {
@@ -219,7 +223,7 @@ func (s *Store) Describe(ctx context.Context, sql string, natives []string) (*st
 		return nil, err
 	}
 	d, err := s.describe(ctx, sql, natives, role)
-	if err != nil && s.regrant(ctx, err) {
+	if err != nil && s.regrant(ctx, err, true) {
 		d, err = s.describe(ctx, sql, natives, role)
 	}
 	return d, err
@@ -267,20 +271,17 @@ func (s *Store) describe(ctx context.Context, sql string, natives []string, role
 // paramTypes looks up the types of parameters that are known.
 func paramTypes(ctx context.Context, conn *pgx.Conn, natives []string) ([]uint32, error) {
 	oids := make([]uint32, len(natives))
-	if strings.Join(natives, "") == "" {
-		return oids, nil
-	}
-	rows, err := conn.Query(ctx, `SELECT coalesce(to_regtype(nullif(n, ''))::oid, 0) FROM unnest($1::text[]) WITH ORDINALITY u (n, i) ORDER BY i`, natives)
-	if err != nil {
-		return nil, err
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[uint32])
-	if err != nil {
-		return nil, err
-	}
 	for i, name := range natives {
-		if oids[i] = list[i]; name != "" && list[i] == 0 {
+		if name == "" {
+			continue
+		}
+		err := conn.QueryRow(ctx, "SELECT coalesce(to_regtype($1)::oid, 0)", name).Scan(&oids[i])
+		var pg *pgconn.PgError
+		if asPgError(err, &pg) && !infra(pg.Code) || err == nil && oids[i] == 0 {
 			return nil, record.Errorf(record.Invalid, "", "the database has no type %.60q", name)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	return oids, nil
@@ -342,8 +343,9 @@ func describeTypes(ctx context.Context, tx pgx.Tx, desc *pgconn.StatementDescrip
 // mayRun plans the prepared statement with nulls and reports a right that is lacking. Other faults of planning are no faults
 // of the statement: its values will be others.
 func mayRun(ctx context.Context, tx pgx.Tx, sql string, params int) error {
-	if word, _ := store.FirstWord(sql); word == "CALL" || word == "TRUNCATE" || word == "LOCK" || word == "NOTIFY" || word == "REFRESH" || word == "EXPLAIN" {
-		return nil // not to be explained
+	switch word, _ := store.FirstWord(sql); word {
+	case "CALL", "TRUNCATE", "LOCK", "NOTIFY": // these have no plan
+		return nil
 	}
 	values := ""
 	if params > 0 {
@@ -358,14 +360,4 @@ func mayRun(ctx context.Context, tx pgx.Tx, sql string, params int) error {
 		return err
 	}
 	return nil
-}
-
-// Explain is the database's plan for a SELECT.
-func (s *Store) Explain(ctx context.Context, st *store.Statement, args []record.Value, analyze bool, o store.SQLOptions) (*store.Explained, error) {
-	return nil, record.Errorf(record.Unsupported, "", "plans are not made yet")
-}
-
-// Load writes new records as fast as the database takes them.
-func (t *tx) Load(ctx context.Context, table *catalog.Table, fields []string, rows [][]record.Value) error {
-	return record.Errorf(record.Unsupported, "", "not yet")
 }

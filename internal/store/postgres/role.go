@@ -96,7 +96,7 @@ BEGIN
 		EXECUTE format('GRANT USAGE ON SCHEMA %%I TO %[1]s', r.nspname);
 	END LOOP;
 	FOR r IN SELECT c.oid, n.nspname, c.relname, p.name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) p (name)
+		CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE'), ('TRUNCATE')) p (name)
 		WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', '%[2]s')
 		AND NOT has_table_privilege('%[1]s', c.oid, p.name) AND has_table_privilege(c.oid, p.name || ' WITH GRANT OPTION')
 	LOOP
@@ -126,15 +126,16 @@ func grant(ctx context.Context, conn *pgx.Conn) error {
 	return tx.Commit(ctx)
 }
 
-// regrant looks after the rights of the role when a statement was refused: a table may be new. It reports whether it did.
-func (s *Store) regrant(ctx context.Context, refused error) bool {
+// regrant looks after the rights of the role when a statement was refused: a table may be new. It reports whether it did. When
+// calls ask, it does so no more often than grantEvery; who describes a statement, now.
+func (s *Store) regrant(ctx context.Context, refused error, now bool) bool {
 	var fault *store.SQLError
 	if !errors.As(refused, &fault) || fault.Code != "42501" {
 		return false
 	}
 	s.role.mu.Lock()
 	defer s.role.mu.Unlock()
-	if s.role.name == "" || time.Since(s.role.granted) < grantEvery {
+	if s.role.name == "" || !now && time.Since(s.role.granted) < grantEvery {
 		return false
 	}
 	s.role.granted = time.Now()
