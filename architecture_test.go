@@ -29,10 +29,12 @@ var allowed = map[string][]string{
 	"internal/dialect":         {"record", "catalog", "wire", "telemetry"},                                                                                  // no engine: it gets an Executor
 	"internal/dialect/now":     {"record", "catalog", "wire", "telemetry", "dialect"},                                                                       // never another dialect
 	"internal/endpoint":        {"record", "catalog", "telemetry", "wire", "store"},                                                                         // SQL endpoints below the protocol: the engine and projects use it
-	"internal/dialect/ords":    {"record", "catalog", "wire", "telemetry", "dialect"},                                                                       // never another dialect
+	"internal/autorest":        {"record", "catalog"},                                                                                                       // tables under the aliases of ORDS; no wire format
+	"internal/dialect/ords":    {"record", "catalog", "wire", "telemetry", "dialect", "autorest"},                                                           // never another dialect
 	"internal/edm":             {"record", "catalog"},                                                                                                       // services in terms of tables; no wire format
 	"internal/dialect/odata":   {"record", "catalog", "wire", "telemetry", "dialect", "edm"},                                                                // never another dialect
-	"internal/project":         {"record", "catalog", "store", "edm", "endpoint"},                                                                           // files to definitions to the database
+	"internal/importer":        {"catalog", "endpoint"},                                                                                                     // definitions of others to files of a project
+	"internal/project":         {"record", "catalog", "store", "edm", "endpoint", "autorest"},                                                               // files to definitions to the database
 	"internal/remote":          {"record", "catalog", "telemetry", "dialect", "auth", "job", "project"},                                                     // the executor and the authority over the network; it knows no protocol and no engine
 	"internal/config":          {"gate", "engine", "auth", "store", "dialect/now", "dialect/odata", "dialect/ords", "server", "record", "script", "remote"}, // settings of all parts
 	"internal/server": {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -70,6 +71,7 @@ func compiles(snap *catalog.Snapshot) error {
 type applyCommand struct {
 	settings         `embed:""`
 	AllowDestructive bool `help:"Carry out schema changes that lose something, too."`
+	Watch            bool `help:"Go on: apply again whenever a file of the project changes."`
 }
 
 // Help is the command's longer help.
@@ -78,7 +80,8 @@ func (applyCommand) Help() string {
 
 Examples:
   weir apply ./project --db postgres://weir@127.0.0.1/weir
-  weir apply ./project --data ./weir-data --allow-destructive`
+  weir apply ./project --data ./weir-data --allow-destructive
+  weir apply ./project --watch`
 }
 
 // Run applies the project and says what was done.
@@ -92,23 +95,36 @@ func (c *applyCommand) Run(ctx context.Context, s streams) error {
 		return err
 	}
 	defer db.Close()
-	folder, _ := c.folder()
-	report, err := apply(ctx, db, folder, c.AllowDestructive, newLog(s.err, e.Log))
-	if err != nil {
+	folder, isDemo := c.folder()
+	once := func() error {
+		report, err := apply(ctx, db, folder, c.AllowDestructive, newLog(s.err, e.Log))
+		if err == nil {
+			said(s.out, report)
+		}
 		return err
 	}
+	if !c.Watch {
+		return once()
+	}
+	if isDemo {
+		return usageError{errors.New("--watch needs a project folder")}
+	}
+	return watch(ctx, folder, s.err, once)
+}
+
+// said prints what was done.
+func said(out io.Writer, report *project.Report) {
 	for _, change := range report.Schema {
-		fmt.Fprintf(s.out, "schema   %s: %s\n", change.Table, change.What)
+		fmt.Fprintf(out, "schema   %s: %s\n", change.Table, change.What)
 	}
 	for _, l := range report.Loaded {
-		fmt.Fprintf(s.out, "data     %s: %d records of %s\n", l.File, l.Rows, l.Table)
+		fmt.Fprintf(out, "data     %s: %d records of %s\n", l.File, l.Rows, l.Table)
 	}
 	if report.Changed {
-		fmt.Fprintf(s.out, "applied  version %d\n", report.Snapshot.Version)
+		fmt.Fprintf(out, "applied  version %d\n", report.Snapshot.Version)
 	} else {
-		fmt.Fprintf(s.out, "nothing to do: version %d is applied\n", report.Snapshot.Version)
+		fmt.Fprintf(out, "nothing to do: version %d is applied\n", report.Snapshot.Version)
 	}
-	return nil
 }
 
 type introspectCommand struct {

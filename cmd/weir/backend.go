@@ -85,7 +85,7 @@ func newBackend(ctx context.Context, e *config.Effective, folder fs.FS, log *slo
 		return nil, usageError{err}
 	}
 	b = &backend{metrics: c.Telemetry.Metrics}
-	if b.core, err = newCore(ctx, c, folder, g, log); err != nil {
+	if b.core, err = newCore(ctx, c, folder, nil, g, log); err != nil {
 		return nil, err
 	}
 	defer func() {

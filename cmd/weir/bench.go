@@ -179,7 +179,7 @@ func (o ownNodes) Configure(ctx context.Context, profile string, set map[string]
 	}
 	log := slog.New(slog.NewTextHandler(o.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	for range o.count {
-		n, err := newNode(ctx, e, demo.Project(), log)
+		n, err := newNode(ctx, e, demo.Project(), nil, log)
 		if err != nil {
 			return nil, stop, err
 		}

@@ -41,7 +41,8 @@ type core struct {
 	log     *slog.Logger
 	sql     *endpoint.Runner
 	defs    *definitions
-	most    int // connections, when the settings leave it to the database's kind
+	fixed   bool // a schema is exposed: the definitions are those that the process began with
+	most    int  // connections, when the settings leave it to the database's kind
 }
 
 // openStore opens the database that the settings name.
@@ -77,9 +78,10 @@ func opened[S store.Store](s S, err error) (store.Store, error) {
 	return s, nil
 }
 
-// newCore opens the database and applies the project. Scripts and password checks take permits of the gate.
-func newCore(ctx context.Context, c *config.Config, folder fs.FS, g *gate.Gate, log *slog.Logger) (k *core, err error) {
-	k = &core{log: log}
+// newCore opens the database and applies the project, or describes the schema that is exposed instead. Scripts and password checks take
+// permits of the gate.
+func newCore(ctx context.Context, c *config.Config, folder fs.FS, x *exposure, g *gate.Gate, log *slog.Logger) (k *core, err error) {
+	k = &core{log: log, fixed: x.on()}
 	defer func() {
 		if err != nil {
 			k.close()
@@ -108,27 +110,42 @@ func newCore(ctx context.Context, c *config.Config, folder fs.FS, g *gate.Gate, 
 		return k, usageError{err}
 	}
 	scripts.SetData(k.engine)
-	report, err := apply(ctx, k.store, folder, false, nil)
+	snap, err := k.define(ctx, folder, x)
 	if err != nil {
 		return k, err
+	}
+	k.catalog, k.jobs = catalog.New(snap), job.New(k.store)
+	k.defs = &definitions{
+		kept: func(context.Context) (*catalog.Snapshot, error) { return k.catalog.Snapshot(), nil },
+		load: project.Uncached(k.store), check: k.refresh, log: log, began: time.Now(),
+	}
+	if k.fixed {
+		k.defs.load, k.defs.check = k.defs.kept, func(context.Context) error { return nil }
+	}
+	if k.auth, err = auth.New(c.Auth, auth.Options{Data: k.store, Permit: permit(g.Hashing)}); err != nil {
+		return k, usageError{err}
+	}
+	return k, nil
+}
+
+// define applies the project, or describes the schema that is exposed.
+func (k *core) define(ctx context.Context, folder fs.FS, x *exposure) (*catalog.Snapshot, error) {
+	if x.on() {
+		return x.snapshot(ctx, k.store, k.log)
+	}
+	report, err := apply(ctx, k.store, folder, false, nil)
+	if err != nil {
+		return nil, err
 	}
 	if report.Changed || len(report.Loaded) > 0 {
 		records := 0
 		for _, l := range report.Loaded {
 			records += l.Rows
 		}
-		log.Info("project applied", "version", report.Snapshot.Version, "schema_changes", len(report.Schema), "records_loaded", records)
+		k.log.Info("project applied", "version", report.Snapshot.Version, "schema_changes", len(report.Schema), "records_loaded", records)
 		debug.FreeOSMemory() // loading data takes many times what serving does
 	}
-	k.catalog, k.jobs = catalog.New(report.Snapshot), job.New(k.store)
-	k.defs = &definitions{
-		kept: func(context.Context) (*catalog.Snapshot, error) { return k.catalog.Snapshot(), nil },
-		load: project.Uncached(k.store), check: k.refresh, log: log, began: time.Now(),
-	}
-	if k.auth, err = auth.New(c.Auth, auth.Options{Data: k.store, Permit: permit(g.Hashing)}); err != nil {
-		return k, usageError{err}
-	}
-	return k, nil
+	return report.Snapshot, nil
 }
 
 // permit waits for one of the permits.
@@ -211,6 +228,10 @@ func (k *core) run(ctx context.Context) {
 			k.log.Error("changes made by other nodes are not seen any more", "error", err.Error())
 		}
 	})
+	if k.fixed {
+		k.trimTokens(ctx)
+		return
+	}
 	work.Go(func() {
 		if err := project.Follow(ctx, k.store, k.catalog, k.log); err != nil {
 			k.log.Error("new definitions are not taken up any more", "error", err.Error())

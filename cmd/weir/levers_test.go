@@ -22,7 +22,7 @@ func pulled(t *testing.T, flags ...config.Setting) func(user, method, path, body
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := newNode(t.Context(), e, demo.Project(), slog.New(slog.DiscardHandler))
+	n, err := newNode(t.Context(), e, demo.Project(), nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,8 @@ type app struct {
 	Hub        hubCommand        `cmd:"" help:"Speak the protocols for a project that backends have."`
 	Backend    backendCommand    `cmd:"" help:"Have a project's database for hubs."`
 	Apply      applyCommand      `cmd:"" help:"Bring a database to what a project says, and exit."`
+	Endpoints  endpointsCommand  `cmd:"" help:"List the endpoints that are applied: routes, who may call them, parameters and columns."`
+	Import     importCommand     `cmd:"" help:"Turn definitions of other systems into files of a project."`
 	Introspect introspectCommand `cmd:"" help:"Write table files for a database that exists already."`
 	Explain    explainCommand    `cmd:"" help:"Show the database's plan for a SQL endpoint."`
 	Config     configCommand     `cmd:"" help:"Print the effective settings, and where each came from."`

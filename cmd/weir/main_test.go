@@ -176,7 +176,7 @@ func TestServe_SettingsAndRateLimitsChangeWhileItRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := newNode(t.Context(), e, demo.Project(), slog.New(slog.DiscardHandler))
+	n, err := newNode(t.Context(), e, demo.Project(), nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

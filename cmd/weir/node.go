@@ -62,14 +62,14 @@ type below struct {
 	close      func() error
 }
 
-// newNode opens the database, applies the project and opens the listeners; Serve answers.
-func newNode(ctx context.Context, e *config.Effective, folder fs.FS, log *slog.Logger) (*node, error) {
+// newNode opens the database, applies the project or describes the schema that is exposed instead, and opens the listeners; Serve answers.
+func newNode(ctx context.Context, e *config.Effective, folder fs.FS, x *exposure, log *slog.Logger) (*node, error) {
 	c := &e.Config
 	g, err := gate.New(c.Gate)
 	if err != nil {
 		return nil, usageError{err}
 	}
-	k, err := newCore(ctx, c, folder, g, log)
+	k, err := newCore(ctx, c, folder, x, g, log)
 	if err != nil {
 		return nil, err
 	}

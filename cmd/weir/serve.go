@@ -18,6 +18,7 @@ import (
 
 type serveCommand struct {
 	settings `embed:""`
+	exposure `embed:""`
 }
 
 // Help is the command's longer help.
@@ -29,19 +30,26 @@ Examples:
   weir serve ./project --listen 127.0.0.1:9000
   weir serve ./project --db postgres://weir@127.0.0.1/weir
   weir serve --profile servicenow --set gate.session.waiting=20
+  weir serve --db postgres://weir@127.0.0.1/shop --expose public
+
+With --expose there is no project: the tables and views of the schema are served as they are, and nothing of it is stored.
 
 Beside the API it answers /healthz, /readyz and /metrics. SIGHUP reads the settings again and puts those of the gate in force.`
 }
 
 // Run serves until the context ends.
 func (c *serveCommand) Run(ctx context.Context, s streams) error {
+	c.bare = c.on()
 	e, err := c.load()
+	if err == nil {
+		err = c.exposure.check(&e.Config, c.Project)
+	}
 	if err != nil {
 		return err
 	}
 	tuneCollector(e.Limits.Memory, e.Gate.Bytes.Limit)
 	folder, isDemo := c.folder()
-	n, err := newNode(ctx, e, folder, newLog(s.err, e.Log))
+	n, err := newNode(ctx, e, folder, &c.exposure, newLog(s.err, e.Log))
 	if err != nil {
 		return err
 	}
@@ -54,7 +62,10 @@ func (c *serveCommand) Run(ctx context.Context, s streams) error {
 		}
 		defer stop()
 	}
-	greet(s.out, &e.Config, n, isDemo)
+	greet(s.out, &e.Config, n, isDemo && !c.on())
+	if c.on() {
+		c.exposure.greet(s.out, &e.Config, n)
+	}
 	stop := reloads(ctx, n, c.load)
 	defer stop()
 	return n.Serve(ctx)

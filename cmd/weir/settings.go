@@ -17,6 +17,8 @@ type general struct {
 	Project string            `arg:"" optional:"" type:"existingdir" help:"Project folder. Without one: the demo inside the binary."`
 	Set     map[string]string `help:"Any setting by name, such as gate.session.waiting=20; may be repeated." placeholder:"NAME=VALUE" mapsep:"none" group:"Settings"`
 	File    string            `name:"config" help:"Settings file to read instead of the project's weir.yaml." type:"existingfile" placeholder:"FILE" group:"Settings"`
+
+	bare bool // no project at all, not even the demo
 }
 
 // place are the flags of commands that have a database.
@@ -85,7 +87,7 @@ func (s *general) load(flags ...config.Setting) (*config.Effective, error) {
 	if s.File != "" {
 		src.FileName = s.File
 		src.File, err = os.ReadFile(s.File)
-	} else {
+	} else if !s.bare {
 		project, isDemo := s.folder()
 		if !isDemo {
 			src.FileName = filepath.Join(s.Project, src.FileName)

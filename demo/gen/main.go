@@ -1,4 +1,4 @@
-// Command gen writes the records of the demo project: demo/itsm/data/*.csv and demo/epm/data/*.csv. It draws from a fixed seed for each table, so
+// Command gen writes the records of the demo project: the data/*.csv of its parts. It draws from a fixed seed for each table, so
 // that the same program always writes the same bytes, and a change to one table leaves the others alone.
 //
 // Run it from the root of the repository: go run ./demo/gen
@@ -36,7 +36,7 @@ func main() {
 func generate(project fs.FS) (map[string][]byte, error) {
 	var sheets []*sheet
 	w := newWorld()
-	for _, make := range []func() []*sheet{w.organisation, w.people, w.things, w.work, w.settings, sales} {
+	for _, make := range []func() []*sheet{w.organisation, w.people, w.things, w.work, w.settings, sales, staff} {
 		sheets = append(sheets, make()...)
 	}
 	described, err := describe(project)

@@ -56,7 +56,7 @@ func (w *world) people() []*sheet {
 	for _, line := range []string{
 		"admin|May do everything|true", "itil|Works on incidents, problems and changes|false", "ess|Opens incidents and sees their own|false",
 		"user_admin|Manages users, groups, departments and locations|false", "import_set_loader|Loads staging tables|false",
-		"approver_user|Approves requests and changes|false", "epm_user|Keeps business partners, products and sales orders|false",
+		"approver_user|Approves requests and changes|false", "epm_user|Keeps business partners, products and sales orders|false", "hr_user|Hires people|false",
 	} {
 		f := strings.Split(line, "|")
 		if roleID[f[0]] == "" {
@@ -125,6 +125,9 @@ func (w *world) people() []*sheet {
 		granted.add(id("sys_user_has_role", u.login+" "+role), u.sysID, roleID[role])
 		if u.login == "joe.employee" { // he sells
 			granted.add(id("sys_user_has_role", u.login+" epm_user"), u.sysID, roleID["epm_user"])
+		}
+		if u.login == "jill.workman" { // she hires
+			granted.add(id("sys_user_has_role", u.login+" hr_user"), u.sysID, roleID["hr_user"])
 		}
 
 		if role == "itil" && active {

@@ -13,7 +13,7 @@ import (
 
 // sheet is one data file: a table's records, in order, as text.
 type sheet struct {
-	part   string // of the project: itsm, epm
+	part   string // of the project: itsm, epm, hr
 	table  string
 	header []string
 	rows   [][]string

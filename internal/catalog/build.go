@@ -430,6 +430,9 @@ func (b *builder) services(defs []ServiceDef) {
 // over is what d makes of the service that it redefines: what stands in d wins.
 func (d *ServiceDef) over(base ServiceDef) ServiceDef {
 	s := *d
+	if s.Protocol == "" {
+		s.Protocol = base.Protocol
+	}
 	if s.Label == "" {
 		s.Label = base.Label
 	}

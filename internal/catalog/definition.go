@@ -187,7 +187,7 @@ type EndpointDef struct {
 // ServiceDef is one file of services/: tables under the names by which a protocol's clients know them.
 type ServiceDef struct {
 	Name      string `yaml:"name"`                // as it stands in paths: GWSAMPLE_BASIC
-	Protocol  string `yaml:"protocol,omitempty"`  // odata (default)
+	Protocol  string `yaml:"protocol,omitempty"`  // odata (default) or ords
 	Namespace string `yaml:"namespace,omitempty"` // of the path: IWBEP; defaults to sap
 	Schema    string `yaml:"schema,omitempty"`    // namespace of the types; defaults to the name
 	Label     string `yaml:"label,omitempty"`
@@ -271,9 +271,10 @@ type FunctionDef struct {
 	Name        string            `yaml:"name"`
 	Method      string            `yaml:"method,omitempty"` // GET (default) or POST
 	Parameters  []PropertyDef     `yaml:"parameters,omitempty"`
-	Returns     string            `yaml:"returns,omitempty"` // type, or Collection(type); absent: nothing
-	Set         string            `yaml:"set,omitempty"`     // entity set of the entities returned
-	Endpoint    string            `yaml:"endpoint"`          // name of the scripted endpoint
+	Returns     string            `yaml:"returns,omitempty"`  // type, or Collection(type); absent: nothing
+	Set         string            `yaml:"set,omitempty"`      // entity set of the entities returned
+	Endpoint    string            `yaml:"endpoint,omitempty"` // name of the scripted endpoint
+	Routine     string            `yaml:"routine,omitempty"`  // of protocol ords: function or procedure of the database, "schema.name" or "name"; defaults to the name
 	ActionFor   string            `yaml:"action_for,omitempty"`
 	Label       string            `yaml:"label,omitempty"`
 	Annotations map[string]string `yaml:"annotations,omitempty"`

@@ -21,13 +21,14 @@ type SQLDef struct {
 	Mimes       []string      // accepted content types of a body; none: any
 	Nested      string        // "json" (default) or "rows": how CURSOR columns are read
 	Timeout     time.Duration // of each statement; 0: the setting database.statement_timeout
+	Store       string        // the one database that the SQL is for, "sqlite" or "postgres"; on the other one there is no such endpoint; "": both
 	Unpublished bool          // answered as if it were not there
 	Origins     []string      // of pages of other sites that may call
 	Comment     string        // for descriptions of the API
 	Text        string        // the SQL as it stands in the file
 	Line        int           // of the file where Text begins, from 1
 
-	// Compiled is what the database said when the project was applied; nil before.
+	// Compiled is what the database said when the project was applied; nil before, and of an endpoint for another database.
 	Compiled *SQLCompiled
 }
 
@@ -65,6 +66,7 @@ type SQLColumn struct {
 	Type   string // name of a record.Type; "" when each value says it itself (SQLite, computed columns)
 	Native string // the database's own type, "" for the one that weir gives columns of Type
 	JSON   bool   // holds JSON text that goes into the answer as it stands: a "{}name" alias, or CURSOR
+	Made   bool   // its JSON is the database's own doing (CURSOR), and so is JSON
 	Rel    string // a "$name" alias: it is no data but a link with this relation
 }
 

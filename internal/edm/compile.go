@@ -112,7 +112,7 @@ func (c *compiler) name(at place, name string) bool {
 func (c *compiler) head() {
 	c.name(place{"name"}, c.def.Name)
 	if c.def.Protocol != "" && c.def.Protocol != "odata" {
-		c.fault(place{"protocol"}, "%q is not a protocol of services; there is odata", c.def.Protocol)
+		c.fault(place{"protocol"}, "%q is not a protocol of services; there are odata and ords", c.def.Protocol)
 	}
 	if c.svc.Namespace == "" {
 		c.svc.Namespace = "sap"

@@ -97,7 +97,7 @@ func TestCompile_NamesWhatIsWrong(t *testing.T) {
 	f("{name: S}", "service S: name: it has no sets and exposes no tables")
 	f("{name: 1S, expose: [partner]}", "service 1S: name: a name is letters, digits and underscores, does not begin with a digit and has at most 128 of them")
 	f("{name: S, expose: [partner], namespace: a/b, schema: 'a..b', page_size: -1, protocol: soap}",
-		`service S: protocol: "soap" is not a protocol of services; there is odata`,
+		`service S: protocol: "soap" is not a protocol of services; there are odata and ords`,
 		`service S: namespace: "a/b" is not a segment of a path`,
 		`service S: schema: "a..b" is not a namespace: names of letters, digits and underscores, with dots between`,
 		"service S: page_size: -1 is less than 0")

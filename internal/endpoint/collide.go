@@ -17,10 +17,15 @@ func Collisions(defs []catalog.EndpointDef) []error {
 		if e.SQL == nil {
 			continue
 		}
-		route := fmt.Sprintf("%s %s/%s%s %d", e.Method, e.SQL.Schema, e.SQL.Base, shape(e.SQL.Pattern), e.SQL.Priority)
-		if other, ok := routes[route]; ok {
-			faults = append(faults, fmt.Errorf("%s:1: %s %s is the route of %s already, with the same priority", e.File, e.Method, e.Path, other))
-		} else {
+		for _, store := range []string{"sqlite", "postgres"} {
+			if e.SQL.Store != "" && e.SQL.Store != store {
+				continue
+			}
+			route := fmt.Sprintf("%s %s %s/%s%s %d", store, e.Method, e.SQL.Schema, e.SQL.Base, shape(e.SQL.Pattern), e.SQL.Priority)
+			if other, ok := routes[route]; ok {
+				faults = append(faults, fmt.Errorf("%s:1: %s %s is the route of %s already, with the same priority", e.File, e.Method, e.Path, other))
+				break
+			}
 			routes[route] = e.File
 		}
 		if e.SQL.Module == "" {

@@ -70,7 +70,9 @@ func (c *compiler) columns(q *statement, d *store.Described, path string) ([]que
 			}
 		}
 		for _, cur := range q.cursors {
-			col.JSON = col.JSON || cur.name == d.Columns[i].Name
+			if cur.name == d.Columns[i].Name {
+				col.JSON, col.Made = true, true
+			}
 		}
 		for _, x := range c.def.SQL.Columns {
 			if x.Name == path+col.Name {

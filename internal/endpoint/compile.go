@@ -28,7 +28,8 @@ type compiler struct {
 	failed   error // the database does not answer
 }
 
-// Compile has the database describe the endpoint's statements and fills def.SQL.Compiled. The error joins all faults, each with
+// Compile has the database describe the endpoint's statements and fills def.SQL.Compiled, which stays nil when the endpoint is for another
+// database. The error joins all faults, each with
 // file, line and column.
 func Compile(ctx context.Context, st store.Store, snap *catalog.Snapshot, def *catalog.EndpointDef) error {
 	c := &compiler{
@@ -37,6 +38,9 @@ func Compile(ctx context.Context, st store.Store, snap *catalog.Snapshot, def *c
 		declared: map[string]bool{}, out: &catalog.SQLCompiled{Store: st.Name()},
 	}
 	d := def.SQL
+	if d.Store != "" && d.Store != st.Name() {
+		return nil
+	}
 	if s := c.source(d.Text, d.Line, true); s != nil {
 		c.main(s)
 	}
@@ -194,11 +198,39 @@ func (c *compiler) query(q *statement) (catalog.SQLStatement, bool) {
 	if !ok {
 		return catalog.SQLStatement{}, false
 	}
+	arrays := c.arrays(columns)
+	if arrays != "" {
+		if d = c.describe(q.src, &w, func(w *text) {
+			at := q.src.code[q.main].from
+			w.add(at, arrays)
+			c.copyCode(w, q.src, q.lo, q.hi, swaps)
+			w.add(at, "\n) AS w_")
+		}); d == nil {
+			return catalog.SQLStatement{}, false
+		}
+	}
 	out := c.compiled(q, &w, d)
+	out.Bounded = out.Bounded && arrays == ""
 	for i := range columns {
 		out.Columns = append(out.Columns, columns[i].SQLColumn)
 	}
 	return out, true
+}
+
+// arrays is the beginning of a SELECT around a query whose columns are arrays of PostgreSQL, which it makes JSON; "" if none is.
+func (c *compiler) arrays(columns []queryColumn) string {
+	if !c.postgres || !slices.ContainsFunc(columns, func(col queryColumn) bool { return strings.HasSuffix(col.Native, "[]") }) {
+		return ""
+	}
+	list := make([]string, len(columns))
+	for i := range columns {
+		list[i] = "w_." + store.Quote(columns[i].db)
+		if col := &columns[i]; strings.HasSuffix(col.Native, "[]") {
+			list[i] = "to_json(" + list[i] + ") AS " + store.Quote(col.db)
+			col.JSON, col.Type, col.Native = true, record.TypeJSON.String(), "json"
+		}
+	}
+	return "SELECT " + strings.Join(list, ", ") + " FROM (\n"
 }
 
 // compiled is what a text and its description say of a statement; its columns are missing.

@@ -114,7 +114,9 @@ func postgresMember(x string, col *queryColumn) string {
 // postgresTime is a timestamp as the answer has it. Sessions write times in ISO 8601; those before the year 1 and after 9999 become
 // the nearest ones within, as they do elsewhere.
 func postgresTime(x string) string {
-	return "replace(greatest(least(" + x + ", '9999-12-31 23:59:59.999999'), '0001-01-01')::text, ' ', 'T') || 'Z'"
+	const first, last = "'0001-01-01T00:00:00", "'9999-12-31T23:59:59.999999"
+	return "CASE WHEN " + x + " BETWEEN " + first + "' AND " + last + "' THEN replace(" + x + "::text, ' ', 'T') || 'Z'" +
+		" WHEN " + x + " < " + first + "' THEN " + first + "Z' WHEN " + x + " IS NOT NULL THEN " + last + "Z' END"
 }
 
 // sqliteJSON appends the beginning of the subquery up to FROM.
@@ -171,16 +173,18 @@ func (c *compiler) innerColumns(chain []*cursor, path string) ([]queryColumn, bo
 		return c.columns(q, in.described, path)
 	}
 	var w text
-	d := c.describe(q.src, &w, func(w *text) { c.lateral(w, chain) })
+	d := c.describe(q.src, &w, func(w *text) {
+		c.lateral(w, chain, func(w *text) { c.copyCode(w, q.src, q.lo, q.hi, c.stubs(q)) })
+	})
 	if d == nil {
 		return nil, false
 	}
 	return c.columns(q, d, path)
 }
 
-// lateral appends a query of the columns of the last CURSOR of a chain, which sees the tables of those around it: that is how
-// PostgreSQL tells the types of what they have.
-func (c *compiler) lateral(w *text, chain []*cursor) {
+// lateral appends a query of the columns of a last one, which sees what the query of the last CURSOR of a chain sees around it: that is
+// how PostgreSQL tells the types of that.
+func (c *compiler) lateral(w *text, chain []*cursor, last func(*text)) {
 	cur := chain[0]
 	s, q := cur.within.src, cur.within
 	at := s.code[cur.from].from
@@ -192,9 +196,9 @@ func (c *compiler) lateral(w *text, chain []*cursor) {
 	}
 	w.add(at, "(")
 	if len(chain) > 1 {
-		c.lateral(w, chain[1:])
+		c.lateral(w, chain[1:], last)
 	} else {
-		c.copyCode(w, s, cur.inner.lo, cur.inner.hi, c.stubs(cur.inner))
+		last(w)
 	}
 	w.add(at, ") AS i_")
 }

@@ -23,16 +23,20 @@ FROM emp e WHERE e.dept_id = :dept ORDER BY e.id`})
 	})
 }
 
-func TestQuery_NestedIsOneStatement(t *testing.T) {
-	onEach(t, func(t *testing.T, w *world) {
-		w.mustApply(map[string]string{"depts": `
--- @method GET depts/:id?
+const departments = `
 SELECT d.id, d.name, CURSOR(
     SELECT e.id, e.name, e.salary, e.rate, e.active, e.hired, e.born, e.photo, e.info, d.name AS of_dept,
            CURSOR(SELECT o.name, d.id AS dept, o.opened FROM dept o WHERE o.id > e.dept_id /* both */ AND o.id <> d.id ORDER BY o.id DESC) AS "Others"
     FROM emp e WHERE e.dept_id = d.id ORDER BY e.id DESC) AS emps,
   CURSOR(SELECT name FROM emp WHERE dept_id = d.id LIMIT 1) few
-FROM dept d WHERE :id IS NULL OR d.id = :id ORDER BY d.id`})
+FROM dept d WHERE :id IS NULL OR d.id = :id ORDER BY d.id`
+
+func TestQuery_NestedIsOneStatement(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		w.mustApply(map[string]string{
+			"depts": "-- @method GET depts/:id?" + departments,
+			"slow":  "-- @method GET slow/:id?\n-- @nested rows" + departments,
+		})
 		if n := len(w.snap.Endpoint("hr/depts").SQL.Compiled.Statements); n != 1 {
 			t.Fatalf("%d statements", n)
 		}
@@ -42,6 +46,15 @@ FROM dept d WHERE :id IS NULL OR d.id = :id ORDER BY d.id`})
 			`{"id":10,"name":"Ann","salary":1000.5,"rate":0.1,"active":true,"hired":"2020-01-02T03:04:05Z","born":"1990-05-06T00:00:00Z","photo":null,"info":{"a":[1,2]},"of_dept":"Sales","Others":[{"name":"Empty","dept":1,"opened":"2000-01-01T00:00:00Z"},{"name":"R\"D","dept":1,"opened":null}]}` +
 			`],"few":[{"name":"Ann"}]}]`
 		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
+		}
+		if diff := cmp.Diff(want, squeeze(w.rows(w.call("slow", map[string]any{"id": 1})))); diff != "" {
+			t.Fatal(diff)
+		}
+		if n := w.r.Stats().Nested; n != 4 { // emps, few, and Others for two of emps
+			t.Errorf("%d nested statements", n)
+		}
+		if diff := cmp.Diff(squeeze(w.rows(w.call("depts", nil))), squeeze(w.rows(w.call("slow", nil)))); diff != "" {
 			t.Fatal(diff)
 		}
 	})

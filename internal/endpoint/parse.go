@@ -16,7 +16,7 @@ import (
 // annotations are those of a file, for the fault that lists them.
 var annotations = []string{
 	"schema", "module", "method", "source", "page", "priority", "etag", "param", "column", "roles", "public", "auth", "mimes", "nested",
-	"timeout", "unpublished", "origins", "comment", "name",
+	"timeout", "store", "unpublished", "origins", "comment", "name",
 }
 
 var (
@@ -185,6 +185,11 @@ func (p *parser) annotation(text string) (continued bool) {
 			p.fault("@timeout %q is not a time like 5s", value)
 		}
 		d.Timeout = t
+	case "store":
+		d.Store = value
+		if value != "sqlite" && value != "postgres" {
+			p.fault("@store %q is not one of sqlite, postgres", value)
+		}
 	case "unpublished":
 		d.Unpublished = true
 	case "origins":

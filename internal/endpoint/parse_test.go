@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -110,4 +111,24 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("the SQL %q is not the end of the file", def.SQL.Text)
 		}
 	})
+}
+
+func TestParse_OneRouteForEachDatabase(t *testing.T) {
+	var defs []catalog.EndpointDef
+	for _, store := range []string{"sqlite", "postgres", "sqlite"} {
+		def, faults := Parse(fmt.Sprintf("endpoints/hr/%s%d.sql", store, len(defs)), "-- @method GET a\n-- @store "+store+"\nSELECT 1 AS a")
+		if len(faults) > 0 {
+			t.Fatal(faults)
+		}
+		defs = append(defs, def)
+	}
+	if faults := Collisions(defs[:2]); len(faults) > 0 {
+		t.Errorf("endpoints for different databases: %v", faults)
+	}
+	if faults := Collisions(defs); len(faults) != 1 {
+		t.Errorf("two for one database: %v, want one fault", faults)
+	}
+	if _, faults := Parse("endpoints/hr/x.sql", "-- @method GET a\n-- @store oracle\nSELECT 1 AS a"); len(faults) != 1 {
+		t.Errorf("@store oracle: %v, want one fault", faults)
+	}
 }

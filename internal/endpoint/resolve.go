@@ -11,6 +11,7 @@ import (
 type outer struct {
 	from, to int // code tokens
 	text     string
+	alias    string // " AS id" where the column was a whole item of its list
 }
 
 // resolved is a query of a CURSOR alone, with parameters in the place of the outer columns.
@@ -23,12 +24,17 @@ type resolved struct {
 // resolve finds the outer columns of the last CURSOR of a chain: what the database does not know when the query stands alone.
 // Whether the statement around has them is found when that is described, with this one in it.
 func (c *compiler) resolve(chain []*cursor) (*resolved, bool) {
-	cur := chain[len(chain)-1]
-	q, s := cur.inner, cur.inner.src
-	r := &resolved{}
+	q := chain[len(chain)-1].inner
 	swaps := c.stubs(q)
+	return c.resolveText(q, swaps, func(w *text) { c.copyCode(w, q.src, q.lo, q.hi, swaps) })
+}
+
+// resolveText finds the outer columns of a query that write makes with swaps, to which they are added.
+func (c *compiler) resolveText(q *statement, swaps map[int]swap, write func(*text)) (*resolved, bool) {
+	s := q.src
+	r := &resolved{}
 	for {
-		d, bad := c.try(&r.text, func(w *text) { c.copyCode(w, s, q.lo, q.hi, swaps) })
+		d, bad := c.try(&r.text, write)
 		if c.failed != nil {
 			return nil, false
 		}
@@ -46,15 +52,14 @@ func (c *compiler) resolve(chain []*cursor) (*resolved, bool) {
 			c.database(s, &r.text, bad)
 			return nil, false
 		}
-		o := outer{from, to, s.text[s.code[from].from:s.code[to-1].to]}
-		r.outers = append(r.outers, o)
+		o := outer{from: from, to: to, text: s.text[s.code[from].from:s.code[to-1].to]}
 		at := s.code[from].from
-		alias := ""
 		if q.isItem(from, to) {
 			// The column keeps the name that it has by itself.
-			alias = " AS " + s.str(s.code[to-1])
+			o.alias = " AS " + s.str(s.code[to-1])
 		}
-		swaps[at] = swap{s.code[to-1].to, func(w *text) { w.add(at, "NULL"+alias) }}
+		r.outers = append(r.outers, o)
+		swaps[at] = swap{s.code[to-1].to, func(w *text) { w.add(at, "NULL"+o.alias) }}
 	}
 }
 

@@ -2,7 +2,10 @@ package endpoint
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -146,13 +149,14 @@ func (x *run) run() (*record.Rows, *record.SQLOutcome, error) {
 	return rows, out, err
 }
 
-// tag runs the tag query. The tag is the values of its first row; without a row it is "".
+// tag runs the tag query. The tag is a hash of the values of its first row, so that it can stand in a header whatever they are; without
+// a row it is "".
 func (x *run) tag(out *record.SQLOutcome) error {
 	x.r.count.tags.Add(1)
 	p := x.r.statement(x.def.Name, -1, x.compiled.Tag, "", nil)
 	rows, err := x.r.st.Select(x.ctx, p.st, x.args(p, x.call.Binds, nil), x.options)
 	if err != nil {
-		return err
+		return x.at(err, x.compiled.Tag)
 	}
 	defer rows.Close()
 	row, ok := rows.Next()
@@ -161,12 +165,11 @@ func (x *run) tag(out *record.SQLOutcome) error {
 	}
 	var tag []byte
 	for i := range row {
-		if i > 0 {
-			tag = append(tag, ',')
-		}
+		tag = append(tag, byte(row[i].Form), 0)
 		tag = row[i].AppendText(tag)
 	}
-	out.Tag = string(tag)
+	sum := sha256.Sum256(tag)
+	out.Tag = base64.StdEncoding.EncodeToString(sum[:])
 	return nil
 }
 
@@ -181,10 +184,10 @@ func (x *run) query() (*record.Rows, error) {
 	p := x.r.statement(x.def.Name, 0, st, w.key(), w)
 	rows, err := x.r.st.Select(x.ctx, p.st, x.args(p, x.call.Binds, w.args), x.options)
 	if err != nil {
-		return nil, err
+		return nil, x.at(err, st)
 	}
 	if len(st.Nested) > 0 {
-		return x.nest(st, p, rows, x.call.Binds, nil)
+		return x.nest(st, p, rows, x.call.Binds)
 	}
 	rows.Fields, rows.Types = p.names, p.types
 	if !x.stream {
@@ -267,9 +270,19 @@ func (x *run) resultSet(st *catalog.SQLStatement) bool {
 	})
 }
 
-// at says which statement of a block an error is of.
+// at gives an error about a parameter of a statement the name that the caller knows it by.
 func (x *run) at(err error, st *catalog.SQLStatement) error {
-	return err
+	e := record.AsError(err)
+	number, ok := strings.CutPrefix(e.Field, "$")
+	n, bad := strconv.Atoi(number)
+	if !ok || bad != nil {
+		return err
+	}
+	named := *e
+	if named.Field = ""; n >= 1 && n <= len(st.Params) {
+		named.Field = x.outside(x.compiled.Binds[st.Params[n-1]].Name)
+	}
+	return &named
 }
 
 func (x *run) bind(name string) int {

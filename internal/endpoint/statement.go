@@ -38,7 +38,23 @@ func (r *Runner) statement(endpoint string, n int, of *catalog.SQLStatement, wra
 	if p != nil && p.of == of {
 		return p
 	}
-	p = &prepared{of: of, st: &store.Statement{SQL: r.bounded(of.SQL)}}
+	p = r.prepare(of, w)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.texts) >= maxTexts {
+		clear(r.texts)
+	}
+	r.texts[key] = p
+	return p
+}
+
+// nested is a compiled nested query as the store takes it.
+func (r *Runner) nested(of *catalog.SQLStatement) *prepared {
+	return r.statement(of.SQL, -2, of, "", nil) // its text is its name
+}
+
+func (r *Runner) prepare(of *catalog.SQLStatement, w *wrapping) *prepared {
+	p := &prepared{of: of, st: &store.Statement{SQL: r.bounded(of.SQL)}}
 	for _, t := range of.Takes {
 		p.st.Params = append(p.st.Params, store.Param{Type: typeNamed(t.Type), Native: t.Native})
 	}
@@ -52,12 +68,6 @@ func (r *Runner) statement(endpoint string, n int, of *catalog.SQLStatement, wra
 		p.st.SQL = w.around(p.st.SQL)
 		p.st.Params = append(p.st.Params, w.params...)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.texts) >= maxTexts {
-		clear(r.texts)
-	}
-	r.texts[key] = p
 	return p
 }
 

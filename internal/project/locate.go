@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"weir/internal/autorest"
 	"weir/internal/catalog"
 	"weir/internal/edm"
 )
@@ -33,6 +34,8 @@ func (p *Project) locate(err error) error {
 	for i, fault := range faults {
 		at := ""
 		if f := (*edm.Fault)(nil); errors.As(fault, &f) {
+			at = p.placeIn("services/"+f.Service+".yaml", f.Path...)
+		} else if f := (*autorest.Fault)(nil); errors.As(fault, &f) {
 			at = p.placeIn("services/"+f.Service+".yaml", f.Path...)
 		} else {
 			at = p.origin(fault.Error())

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"weir/internal/autorest"
 	"weir/internal/catalog"
 	"weir/internal/edm"
 	"weir/internal/endpoint"
@@ -230,7 +231,7 @@ func (p *Project) Build(version uint64) (*catalog.Snapshot, error) {
 	faults := p.sameRoute()
 	services := s.Services()
 	for i := range services {
-		if _, err := edm.Compile(s, &services[i]); err != nil {
+		if err := checkService(s, &services[i]); err != nil {
 			faults = append(faults, p.locate(err))
 		}
 	}
@@ -238,6 +239,16 @@ func (p *Project) Build(version uint64) (*catalog.Snapshot, error) {
 		return nil, errors.Join(faults...)
 	}
 	return s, nil
+}
+
+// checkService resolves a service as its protocol does.
+func checkService(s *catalog.Snapshot, def *catalog.ServiceDef) (err error) {
+	if def.Protocol == autorest.Protocol {
+		_, err = autorest.Compile(s, def)
+		return err
+	}
+	_, err = edm.Compile(s, def)
+	return err
 }
 
 var parameter = regexp.MustCompile(`\{[^/]*\}`)

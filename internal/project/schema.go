@@ -107,7 +107,7 @@ var enums = map[string][]string{
 	"LookupDef.none":     {"ignore", "error"},
 	"LookupDef.many":     {"first", "error"},
 
-	"ServiceDef.protocol": {"odata"},
+	"ServiceDef.protocol": {"odata", "ords"},
 	"SetDef.allow":        {"read", "create", "update", "delete"},
 	"FunctionDef.method":  {"GET", "POST"},
 }
@@ -225,7 +225,7 @@ var descriptions = map[string]string{
 	"FieldAccessDef.write": "Any of these roles may write it.",
 
 	"ServiceDef.name":         "The service's name as it stands in paths, also that of its file: letters, digits and underscores.",
-	"ServiceDef.protocol":     "The protocol it speaks. Defaults to odata, in V2 and V4.",
+	"ServiceDef.protocol":     "The protocol it speaks: odata (the default, in V2 and V4), or ords: tables and views as collections of rows under /ords/NAME/.",
 	"ServiceDef.namespace":    "The namespace in paths: /sap/opu/odata/NAMESPACE/NAME. Defaults to sap.",
 	"ServiceDef.schema":       "The namespace of the types. Defaults to the name.",
 	"ServiceDef.label":        "What people call it.",
@@ -281,6 +281,7 @@ var descriptions = map[string]string{
 	"FunctionDef.returns":     "An Edm type, a complex or an entity type of the service, or Collection(type). Defaults to nothing.",
 	"FunctionDef.set":         "The set that the entities returned belong to. Defaults to the first one of their type.",
 	"FunctionDef.endpoint":    "The name of the scripted endpoint. Its body is the parameters as a JSON object; it answers the value, the object, or the keys of the entities.",
+	"FunctionDef.routine":     "Of protocol ords: the function or procedure of the database, schema.name or name. Defaults to the name.",
 	"FunctionDef.action_for":  "The entity type that it acts on. The parameters then name its key.",
 	"FunctionDef.label":       "What people call it.",
 	"FunctionDef.annotations": "Further sap: attributes, name to value.",

@@ -151,7 +151,7 @@ func (l Login) GoString() string { return l.String() }
 
 // SQLOutcome is what became of a call of a SQL endpoint beside the rows of its query.
 type SQLOutcome struct {
-	Tag      string    // what the tag query answers; "" without one
+	Tag      string    // a hash of what the tag query answers, in characters of an entity tag; "" without one or without a row
 	Same     bool      // Tag is one that the caller has; the query was not run
 	Status   int       // of a block: the status that it set, 0 for none
 	Forward  string    // of a block: the address that it forwards to, "" for none

@@ -184,3 +184,13 @@ func RowSize(row []record.Value) int64 {
 func TooMany(limit int64) error {
 	return record.Errorf(record.TooLarge, "", "the rows of a statement take more than %d bytes", limit)
 }
+
+// CheckSelect is an error when a statement does more than read.
+func CheckSelect(sql string) error {
+	switch word, pos := FirstWord(sql); word {
+	case "SELECT", "WITH", "VALUES", "TABLE":
+		return nil
+	default:
+		return &SQLError{Msg: "only a SELECT has a plan to show", Pos: min(pos, len(sql))}
+	}
+}

@@ -59,7 +59,7 @@ var Actors = map[string]record.Actor{
 //
 // Ops and response are compared, and with -update rewritten. The outcome is one block of lines for each op, with a line
 // "op" before each but the first: key and row (JSON; values as text of the field's type), inserted, changed, total N, took (a
-// duration), result (the document of an invocation), unserviced, error (JSON with kind, field, rule, msg), streamed (rows come from a cursor), breaks (JSON: the error that ends the cursor).
+// duration), result (the document of an invocation), of SQL endpoints tag, same, status, forward, out NAME TEXT, set NAME JSON, unserviced, error (JSON with kind, field, rule, msg), streamed (rows come from a cursor), breaks (JSON: the error that ends the cursor).
 // Other lines with # in a request are words for newDialect, which may turn settings by them.
 func Unit(t *testing.T, glob string, snap *catalog.Snapshot, newDialect func(words []string) dialect.Dialect) {
 	each(t, glob, func(t *testing.T, f *file) {
@@ -466,6 +466,16 @@ func (r *outcomeReader) outcome(op *record.Op, lines []string, o *record.Outcome
 	for _, path := range fields {
 		types = append(types, r.typeOf(table, path))
 	}
+	var sql *catalog.SQLDef
+	if op.Invoke != nil && op.Invoke.SQL != nil {
+		sql, o.SQL = r.snap.Endpoint(op.Invoke.Endpoint).SQL, &record.SQLOutcome{}
+		for _, c := range sql.Compiled.Statements[0].Columns {
+			fields, types = append(fields, c.Name), append(types, sqlType(c.Type))
+			if c.Rel != "" {
+				fields[len(fields)-1] = "$" + c.Rel
+			}
+		}
+	}
 	rows := record.NewRows(fields, types)
 	streamed := false
 	var breaks error
@@ -504,16 +514,31 @@ func (r *outcomeReader) outcome(op *record.Op, lines []string, o *record.Outcome
 				}
 				o.Key = append(o.Key, v)
 			}
+		case "tag":
+			o.SQL.Tag = rest
+		case "same":
+			o.SQL.Same = true
+		case "status":
+			fmt.Sscan(rest, &o.SQL.Status)
+		case "forward":
+			o.SQL.Forward = rest
+		case "out":
+			name, text, _ := strings.Cut(rest, " ")
+			o.SQL.Out = append(o.SQL.Out, record.Assign{Field: name, Value: r.value(record.TypeString, text)})
+			for _, p := range sql.Params {
+				if t, ok := map[string]record.Type{"INT": record.TypeInteger, "TIMESTAMP": record.TypeDateTime, "DOUBLE": record.TypeFloat}[p.Type]; ok && p.Name == name {
+					o.SQL.Out[len(o.SQL.Out)-1].Value = r.value(t, text)
+				}
+			}
+		case "set":
+			name, text, _ := strings.Cut(rest, " ")
+			o.SQL.Sets = append(o.SQL.Sets, record.OutRows{Name: name, Rows: r.set(sql, name, text)})
 		case "row":
 			var values map[string]string
 			r.json(rest, &values)
 			row := make([]record.Value, len(fields))
 			for i, f := range fields {
-				v, err := record.Parse(types[i], values[f])
-				if err != nil {
-					r.t.Fatal(err)
-				}
-				row[i] = v
+				row[i] = r.value(types[i], values[f])
 				delete(values, f)
 			}
 			for name := range values {
@@ -531,6 +556,53 @@ func (r *outcomeReader) outcome(op *record.Op, lines []string, o *record.Outcome
 	if streamed {
 		o.Rows = record.StreamRows(fields, types, &cursor{rows: rows, err: breaks})
 	}
+}
+
+// sqlType is the type of a column of a SQL endpoint: texts are what says itself what it is.
+func sqlType(name string) record.Type {
+	if t, ok := record.ParseType(name); ok {
+		return t
+	}
+	return record.TypeString
+}
+
+func (r *outcomeReader) value(t record.Type, text string) record.Value {
+	r.t.Helper()
+	v, err := record.Parse(t, text)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return v
+}
+
+// set is rows of a block's parameter, as a JSON list of objects with texts.
+func (r *outcomeReader) set(sql *catalog.SQLDef, name, text string) *record.Rows {
+	r.t.Helper()
+	var list []map[string]string
+	r.json(text, &list)
+	for _, p := range sql.Params {
+		for _, st := range sql.Compiled.Statements {
+			if p.Name != name || len(st.Into) != 1 || st.Into[0] != p.Bind {
+				continue
+			}
+			var fields []string
+			var types []record.Type
+			for _, c := range st.Columns {
+				fields, types = append(fields, c.Name), append(types, sqlType(c.Type))
+			}
+			rows := record.NewRows(fields, types)
+			for _, values := range list {
+				row := make([]record.Value, len(fields))
+				for i, f := range fields {
+					row[i] = r.value(types[i], values[f])
+				}
+				rows.Append(row)
+			}
+			return rows
+		}
+	}
+	r.t.Fatalf("there is no parameter %s that is rows", name)
+	return nil
 }
 
 func (r *outcomeReader) json(text string, v any) {

@@ -37,8 +37,10 @@ func printOp(op *record.Op) string {
 	if op.Table != "" {
 		word("%s", op.Table)
 	}
-	if op.Invoke != nil {
+	if op.Invoke != nil && op.Invoke.SQL == nil {
 		word("%s %s", op.Invoke.Endpoint, op.Invoke.Args)
+	} else if op.Invoke != nil {
+		word("%s %s", op.Invoke.Endpoint, printSQL(op.Invoke.SQL))
 	}
 	if len(op.Key) > 0 {
 		word("[%s]", printValues(op.Key))
@@ -132,6 +134,33 @@ func printOp(op *record.Op) string {
 	return b.String()
 }
 
+// printSQL is a call of a SQL endpoint: (10, null) where a > 1 sort a limit 26 offset 25 tags x match y.
+func printSQL(c *record.SQLCall) string {
+	s := "(" + printValues(c.Binds) + ")"
+	if c.Where != nil {
+		s += " where " + PrintExpr(c.Where)
+	}
+	for i, k := range c.Sort {
+		s += []string{" sort ", ", "}[min(i, 1)] + k.Path
+		if k.Desc {
+			s += " desc"
+		}
+	}
+	if c.Limit >= 0 {
+		s += fmt.Sprintf(" limit %d", c.Limit)
+	}
+	if c.Offset > 0 {
+		s += fmt.Sprintf(" offset %d", c.Offset)
+	}
+	if len(c.Tags) > 0 {
+		s += " tags " + strings.Join(c.Tags, ", ")
+	}
+	if len(c.Match) > 0 {
+		s += " match " + strings.Join(c.Match, ", ")
+	}
+	return s
+}
+
 func printSet(list []record.Assign) string {
 	set := make([]string, len(list))
 	for i, a := range list {
@@ -173,7 +202,7 @@ func printValues(list []record.Value) string {
 
 var symbols = map[record.ExprOp]string{
 	record.Eq: "=", record.Ne: "!=", record.Lt: "<", record.Le: "<=", record.Gt: ">", record.Ge: ">=",
-	record.Contains: "contains", record.StartsWith: "starts", record.EndsWith: "ends",
+	record.Contains: "contains", record.Like: "like", record.StartsWith: "starts", record.EndsWith: "ends",
 }
 
 var functions = map[record.ExprOp]string{

@@ -3,83 +3,27 @@
 package ords
 
 import (
-	"errors"
-	"fmt"
-	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"weir/internal/catalog"
 	"weir/internal/dialect"
 	"weir/internal/record"
-	"weir/internal/wire"
 )
 
 // Prefix is where the dialect lives.
 const Prefix = "/ords/"
 
 // Dialect is the ORDS front end. Its settings change while it runs: a call takes them once, by options.
-type Dialect struct{ opt atomic.Pointer[Options] }
-
-var _ dialect.Dialect = (*Dialect)(nil)
-
-// Options are the settings of the dialect.
-type Options struct {
-	// PageSize is how many rows an answer holds when neither the caller nor the endpoint says; 0: all of them.
-	//
-	// Defaults to 25.
-	PageSize int `yaml:"page_size"`
-	// MaxRows is how many rows an answer holds at most, whatever the caller asks for (misc.pagination.maxRows).
-	//
-	// Defaults to 10,000.
-	MaxRows int `yaml:"max_rows"`
-	// MaxQuery is how many bytes a query string may have.
-	//
-	// Defaults to 64 KiB.
-	MaxQuery int `yaml:"max_query"`
-	// DatabaseRoles are the roles of everybody who calls an endpoint with a login of the database's own (@auth database).
-	//
-	// Defaults to none.
-	DatabaseRoles []string `yaml:"database_roles"`
-	// TraceHeader is the request header with the id that the caller has given its request; the answer repeats it
-	// (request.traceHeaderName).
-	//
-	// Defaults to Request-Id.
-	TraceHeader string `yaml:"trace_header"`
-	// ErrorFormat is the format of errors: JSON, HTML, or AUTO, by what the caller accepts (error.responseFormat).
-	//
-	// Defaults to AUTO.
-	ErrorFormat string `yaml:"error_format"`
-	// Debug adds to an error what the database said and the SQL (debug.printDebugToScreen). Not for strangers.
-	//
-	// Defaults to false.
-	Debug bool `yaml:"debug"`
+type Dialect struct {
+	opt   atomic.Pointer[Options]
+	model atomic.Pointer[model]
 }
 
-// The formats of errors.
-const (
-	ErrorAuto = "AUTO"
-	ErrorJSON = "JSON"
-	ErrorHTML = "HTML"
+var (
+	_ dialect.Dialect = (*Dialect)(nil)
+	_ dialect.Namer   = (*Dialect)(nil)
 )
-
-// Defaults fills what is zero with its default.
-func (o *Options) Defaults() {
-	if o.PageSize == 0 {
-		o.PageSize = 25
-	}
-	if o.MaxRows == 0 {
-		o.MaxRows = 10_000
-	}
-	if o.MaxQuery == 0 {
-		o.MaxQuery = 64 << 10
-	}
-	if o.TraceHeader == "" {
-		o.TraceHeader = "Request-Id"
-	}
-	if o.ErrorFormat == "" {
-		o.ErrorFormat = ErrorAuto
-	}
-}
 
 // New is a dialect with the given settings.
 func New(opt Options) *Dialect {
@@ -100,29 +44,108 @@ func (d *Dialect) options() *Options { return d.opt.Load() }
 // Name is "ords".
 func (d *Dialect) Name() string { return "ords" }
 
-// Decode reads a call of a SQL endpoint or of a table.
+// request is one call being decoded: what everything below Decode works with.
+type request struct {
+	d      *Dialect
+	opt    *Options
+	snap   *catalog.Snapshot
+	call   *dialect.Call
+	schema *schema
+	at     address
+	method string // HEAD is GET
+	query  params
+	id     string // of the request, for answers and the database's log
+
+	// Of what a block forwards to: what the block has said already, which the answer keeps.
+	status   int
+	headers  []headerField
+	forwards int
+}
+
+// Decode reads a call: what is reserved in a schema first, then SQL endpoints, then tables and views.
 func (d *Dialect) Decode(snap *catalog.Snapshot, c *dialect.Call) (*dialect.Exchange, error) {
-	return nil, record.Errorf(record.NoPath, "", "The request could not be mapped to any database")
+	q := &request{d: d, opt: d.options(), snap: snap, call: c, method: methodOf(c)}
+	q.id = q.opt.idOf(c)
+	return q.decode()
 }
 
-// Fail writes the problem document for err.
-func (d *Dialect) Fail(c *dialect.Call, err error, a *wire.Answer) {
-	a.Status = http.StatusNotFound
-}
-
-// Validate returns all faults of the settings, each with its name.
-func (o *Options) Validate() error {
-	var faults []error
-	check := func(name string, n, least int) {
-		if n < least {
-			faults = append(faults, fmt.Errorf("ords.%s: %d is less than %d", name, n, least))
+func (q *request) decode() (*dialect.Exchange, error) {
+	if err := q.locate(); err != nil {
+		return nil, err
+	}
+	if n := len(q.call.RawQuery); n > q.opt.MaxQuery {
+		return nil, record.Errorf(record.TooLarge, "", "the query string has %d bytes, %d are allowed; see ords.max_query", n, q.opt.MaxQuery)
+	}
+	var err error
+	if q.query, err = parseParams(q.call.RawQuery); err != nil {
+		return nil, err
+	}
+	if x, err := q.decodeReserved(); x != nil || err != nil {
+		return x, err
+	}
+	h, values, missed := q.schema.route(q.method, &q.at)
+	if h != nil {
+		return q.decodeHandler(h, values, missed.slash)
+	}
+	if len(missed.allow) == 0 {
+		if x, err := q.decodeTable(); x != nil || err != nil {
+			return x, err
 		}
+		return nil, notFound()
 	}
-	check("page_size", o.PageSize, 0)
-	check("max_rows", o.MaxRows, 1)
-	check("max_query", o.MaxQuery, 1)
-	if f := o.ErrorFormat; f != ErrorAuto && f != ErrorJSON && f != ErrorHTML {
-		faults = append(faults, fmt.Errorf("ords.error_format: %q is not AUTO, JSON or HTML", f))
+	if q.method == "OPTIONS" {
+		return q.options(missed.allow), nil
 	}
-	return errors.Join(faults...)
+	return nil, notAllowed(missed.allow)
+}
+
+// locate finds the schema of a call's path.
+func (q *request) locate() error {
+	at, ok := addressOf(q.call)
+	if !ok {
+		return unmapped()
+	}
+	q.at = at
+	if q.schema = q.d.modelOf(q.snap).schemas[at.schema]; q.schema == nil {
+		return unmapped()
+	}
+	return nil
+}
+
+// unmapped is the error of a path that leads to no schema (protocol notes, section 11).
+func unmapped() error {
+	return record.Errorf(record.NoPath, "", "The request could not be mapped to any database. Check the request URL is correct, "+
+		"and that URL to database mappings have been correctly configured")
+}
+
+// notFound is the error of a path of a schema that leads nowhere, or to a row that is not there.
+func notFound() error { return record.Errorf(record.NotFound, "", "Not Found") }
+
+// notAllowed is the error of a method that a path does not have; allow are those that it has.
+func notAllowed(allow []string) error {
+	return record.Errorf(record.NotAllowed, strings.Join(allow, ", "), "The method is not allowed for this resource")
+}
+
+// methodOf is what a call wants; HEAD wants what GET does, without its body.
+func methodOf(c *dialect.Call) string {
+	if c.Method == "HEAD" {
+		return "GET"
+	}
+	return c.Method
+}
+
+// ResourceOf names what a path addresses: "ords/hr/departments/:id", by the pattern and not the values in it.
+func (d *Dialect) ResourceOf(snap *catalog.Snapshot, path string) (name string, known bool) {
+	at, ok := addressOf(&dialect.Call{Path: path})
+	if !ok {
+		return "", false
+	}
+	s := d.modelOf(snap).schemas[at.schema]
+	if s == nil {
+		return "", false
+	}
+	if name := s.resource(&at); name != "" {
+		return "ords/" + s.alias + "/" + name, true
+	}
+	return s.nameTable(&at)
 }

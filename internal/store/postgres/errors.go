@@ -79,6 +79,10 @@ func translate(ctx context.Context, err error, t *catalog.Table) *record.Error {
 		}
 		e := record.Errorf(f.kind, fieldOf(t, pg), "%s", f.msg).Because(err)
 		switch {
+		case strings.HasPrefix(pg.Code, "28"):
+			e.Rule = record.RuleLogin
+		case strings.HasPrefix(pg.Code, "3D"), strings.HasPrefix(pg.Code, "08"), strings.HasPrefix(pg.Code, "57P"):
+			e.Rule = record.RuleDown
 		case pg.Code == "P0001":
 			e.Msg, e.Rule = pg.Message, "database"
 		case pg.Code == "23503" && e.Field != "":
@@ -94,7 +98,9 @@ func translate(ctx context.Context, err error, t *catalog.Table) *record.Error {
 	var netErr net.Error
 	var connect *pgconn.ConnectError
 	if errors.As(err, &connect) {
-		return record.Errorf(record.Unavailable, "", "the database does not answer at %s", address(connect.Config)).Because(err)
+		e := record.Errorf(record.Unavailable, "", "the database does not answer at %s", address(connect.Config)).Because(err)
+		e.Rule = record.RuleDown
+		return e
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &netErr) ||
 		pgconn.SafeToRetry(err) || strings.Contains(err.Error(), "conn closed") {

@@ -57,7 +57,7 @@ func (s *Store) Select(ctx context.Context, st *store.Statement, args []record.V
 	again := broken(ctx, conn) && o.Login == nil // while it was idle, most likely
 	s.release(conn)
 	e := conn.fault(ctx, err, st.SQL)
-	if !again && (o.Login != nil || !s.regrant(ctx, e)) {
+	if !again && (o.Login != nil || !s.regrant(ctx, e, false)) {
 		return nil, e
 	}
 	if conn, err = s.acquire(ctx); err != nil {
@@ -219,7 +219,7 @@ func (s *Store) Describe(ctx context.Context, sql string, natives []string) (*st
 		return nil, err
 	}
 	d, err := s.describe(ctx, sql, natives, role)
-	if err != nil && s.regrant(ctx, err) {
+	if err != nil && s.regrant(ctx, err, true) {
 		d, err = s.describe(ctx, sql, natives, role)
 	}
 	return d, err
@@ -358,14 +358,4 @@ func mayRun(ctx context.Context, tx pgx.Tx, sql string, params int) error {
 		return err
 	}
 	return nil
-}
-
-// Explain is the database's plan for a SELECT.
-func (s *Store) Explain(ctx context.Context, st *store.Statement, args []record.Value, analyze bool, o store.SQLOptions) (*store.Explained, error) {
-	return nil, record.Errorf(record.Unsupported, "", "plans are not made yet")
-}
-
-// Load writes new records as fast as the database takes them.
-func (t *tx) Load(ctx context.Context, table *catalog.Table, fields []string, rows [][]record.Value) error {
-	return record.Errorf(record.Unsupported, "", "not yet")
 }

@@ -126,15 +126,16 @@ func grant(ctx context.Context, conn *pgx.Conn) error {
 	return tx.Commit(ctx)
 }
 
-// regrant looks after the rights of the role when a statement was refused: a table may be new. It reports whether it did.
-func (s *Store) regrant(ctx context.Context, refused error) bool {
+// regrant looks after the rights of the role when a statement was refused: a table may be new. It reports whether it did. When
+// calls ask, it does so no more often than grantEvery; who describes a statement, now.
+func (s *Store) regrant(ctx context.Context, refused error, now bool) bool {
 	var fault *store.SQLError
 	if !errors.As(refused, &fault) || fault.Code != "42501" {
 		return false
 	}
 	s.role.mu.Lock()
 	defer s.role.mu.Unlock()
-	if s.role.name == "" || time.Since(s.role.granted) < grantEvery {
+	if s.role.name == "" || !now && time.Since(s.role.granted) < grantEvery {
 		return false
 	}
 	s.role.granted = time.Now()

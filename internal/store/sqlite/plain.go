@@ -212,22 +212,12 @@ func (t *tx) Run(ctx context.Context, st *store.Statement, args []record.Value) 
 	return rows, affected, nil
 }
 
-// Explain is the database's plan for a SELECT.
-func (s *Store) Explain(ctx context.Context, st *store.Statement, args []record.Value, analyze bool, o store.SQLOptions) (*store.Explained, error) {
-	return nil, record.Errorf(record.Unsupported, "", "plans are not made yet")
-}
-
 // Resize changes how many connections may read at once and how long work waits for one; 0 leaves it.
 func (s *Store) Resize(limit int, wait time.Duration) {
 	if s.readers != s.writer {
 		s.readers.resize(limit, wait)
 	}
 	s.writer.resize(0, wait) // it stays the only one
-}
-
-// Load writes new records as fast as the database takes them.
-func (t *tx) Load(ctx context.Context, table *catalog.Table, fields []string, rows [][]record.Value) error {
-	return record.Errorf(record.Unsupported, "", "not yet")
 }
 
 // authorize decides what a statement may touch while it is prepared, or prepared again because the schema changed. Ours may

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -388,4 +389,94 @@ func testResize(t *testing.T, s store.Store) {
 	a, b := hold(), hold()
 	a.Close()
 	b.Close()
+}
+
+func testExplain(t *testing.T, s store.Store) {
+	Fill(t, s, create(t, s))
+	ctx := t.Context()
+	st := mine(s, "SELECT p.name, t.name FROM person p JOIN team t ON t.sys_id = p.team WHERE p.age > $1 ORDER BY 1")
+	for _, analyze := range []bool{false, true} {
+		e, err := s.Explain(ctx, st, values(30), analyze, store.SQLOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !json.Valid(e.JSON) || !strings.Contains(e.Text, "person") && !strings.Contains(e.Text, " p") || e.SQL != st.SQL {
+			t.Errorf("explained as %s\n%s", e.Text, e.JSON)
+		}
+		if analyze != strings.Contains(e.Text, "Execution Time") {
+			t.Errorf("analyze %t:\n%s", analyze, e.Text)
+		}
+	}
+	for _, sql := range []string{"DELETE FROM pair", "INSERT INTO pair (a, b) VALUES ('x', 9)", "DROP TABLE pair", "WITH x AS (SELECT 1) DELETE FROM pair", "SELECT nothing", "EXPLAIN SELECT 1"} {
+		if _, err := s.Explain(ctx, mine(s, sql), nil, true, store.SQLOptions{}); record.KindOf(err) != record.Rejected {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+	if _, err := s.Explain(ctx, &store.Statement{SQL: endless}, nil, true, store.SQLOptions{Timeout: 50 * time.Millisecond}); record.KindOf(err) != record.Timeout {
+		t.Errorf("a plan that takes too long: %v", err)
+	}
+	same(t, "what was there before", pick(t, s, mine(s, "SELECT count(*) AS n FROM pair")), []string{"n", "5"})
+	if st := s.Stats(); st.InUse != 0 {
+		t.Errorf("connections are still in use: %+v", st)
+	}
+}
+
+func testLoad(t *testing.T, s store.Store) {
+	snap := create(t, s)
+	ctx := t.Context()
+	every := table(t, snap, "every")
+	fields := []string{"id", "s", "i", "dec", "f", "b", "dt", "d", "dur", "js", "by"}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+	rows := [][]record.Value{
+		values("1", "tab\tline\nreturn\rback\\slash \\N \"q\" 'q' ü😀", -5, "12345678901234567890.123", 1.5e-7, true, at, "2026-02-03", 60, `{"a": "\n"}`, "\x00\xff\\"),
+		values("2", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil),
+		values("3", "\\.", 0, "0", 0.0, false, at, "0001-01-01", -1, "null", "x"),
+	}
+	mustTx(t, s, func(tx store.Tx) {
+		if err := tx.Load(ctx, every, fields, rows); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.Load(ctx, every, fields, nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+	got := mustRows(t, s, &store.Read{Snapshot: snap, Table: every, Fields: fields, Query: all(nil, record.Sort{Path: "id"})})
+	same(t, "loaded", texts(got), texts(rows))
+
+	pair := table(t, snap, "pair")
+	var many [][]record.Value
+	for i := range 20000 {
+		many = append(many, values("k", i, strings.Repeat("x", i%50)+"."))
+	}
+	tx, err := s.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	load := func(rows ...[]record.Value) error { return tx.Load(ctx, pair, []string{"a", "b", "note"}, rows) }
+	if err := load(many...); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Mark(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := load(values("new", 1, nil), values("k", 7, "twice")); record.KindOf(err) != record.Conflict {
+		t.Errorf("a key that exists: %v", err)
+	}
+	if err := tx.Back(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := load(values("other", nil, nil)); record.KindOf(err) != record.Invalid {
+		t.Errorf("a key that is null: %v", err)
+	}
+	if err := tx.Back(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := load(values("last", 1, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "after all", pick(t, s, mine(s, "SELECT a, count(*) AS n FROM pair GROUP BY a ORDER BY a")), []string{"a|n", "k|20000", "last|1"})
 }

@@ -46,6 +46,8 @@ func Run(t *testing.T, open func(t *testing.T, size int) store.Store) {
 		{"PlainFaultsAreTold", testPlainFaults},
 		{"PlainLimitsStopTheStatement", testPlainLimits},
 		{"ResizeChangesThePool", testResize},
+		{"ExplainShowsPlans", testExplain},
+		{"LoadWritesMany", testLoad},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := open(t, 4)

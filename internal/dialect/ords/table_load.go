@@ -1,0 +1,4 @@
+package ords
+
+// loadSegment is where rows are loaded: POST /ords/SCHEMA/ALIAS/batchload.
+const loadSegment = "batchload"
