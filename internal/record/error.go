@@ -53,7 +53,7 @@ func (k Kind) String() string {
 type Error struct {
 	Kind  Kind
 	Field string // the field, parameter or item at fault, or ""
-	Rule  string // for Rejected, the rule's name; for others one of the Rule constants
+	Rule  string // for Rejected, the rule's name; or a Rule constant
 	Msg   string
 	Err   error
 }
@@ -76,19 +76,19 @@ func (e *Error) Unwrap() error { return e.Err }
 // RuleToken is the Rule of a Conflict that says that an idempotency token was used for another request.
 const RuleToken = "token"
 
-// The Rules of an Unavailable that say what is to be done about it.
-const (
-	RulePool  = "pool"  // no connection to the database came free in time; the text has the pool's figures
-	RuleDown  = "down"  // the database cannot be reached, or takes no logins now
-	RuleLogin = "login" // the database refuses weir's own login
-)
-
 // By is e with a rule.
 func (e *Error) By(rule string) *Error {
 	c := *e
 	c.Rule = rule
 	return &c
 }
+
+// The Rules of an Unavailable that say what is to be done about it.
+const (
+	RuleDown  = "down"  // the database cannot be reached, or takes no logins now
+	RuleLogin = "login" // the database refuses weir's own login
+	RulePool  = "pool"  // no connection to the database came free in time; the text has the pool's figures
+)
 
 // Errorf makes an error of kind k about field ("" for none) with a public text.
 func Errorf(k Kind, field, format string, args ...any) *Error {

@@ -55,8 +55,8 @@ type Recorder struct {
 	Encode   atomic.Int64 // wrote the answer, without waiting for rows and for the client
 	Hash     atomic.Int64 // made the answer's entity tag
 
-	Rows        atomic.Int64
-	Bytes       atomic.Int64 // of the answer's body
+	Rows  atomic.Int64
+	Bytes atomic.Int64 // of the answer's body
 
 	setsMu sync.Mutex
 	sets   []Set

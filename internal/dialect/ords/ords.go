@@ -3,6 +3,7 @@
 package ords
 
 import (
+	"slices"
 	"strings"
 	"sync/atomic"
 
