@@ -61,6 +61,13 @@ type Namer interface {
 	ResourceOf(snap *catalog.Snapshot, path string) (name string, known bool)
 }
 
+// Traced is a [Dialect] whose clients may give their requests ids of their own.
+type Traced interface {
+	Dialect
+	// TraceOf is the id that answers and the database's log know a call by; that of its transaction if its client gave none.
+	TraceOf(c *Call) string
+}
+
 // Deferrer is a [Dialect] whose clients may ask to be answered later, and then ask a monitor what became of their call.
 type Deferrer interface {
 	Dialect

@@ -150,6 +150,7 @@ func hr(t testing.TB) *catalog.Snapshot {
 		with(block("locks", "DELETE", "locked/", nil), func(e *catalog.EndpointDef) {
 			e.SQL.ETag, e.SQL.Compiled.Tag = catalog.ETagQuery, &catalog.SQLStatement{SQL: "SELECT"}
 		}),
+		with(block("open", "GET", "open/", nil), func(e *catalog.EndpointDef) { e.Public = true }),
 		block("round", "GET", "round/", nil),
 	}})
 	if err != nil {
