@@ -61,6 +61,13 @@ type Namer interface {
 	ResourceOf(snap *catalog.Snapshot, path string) (name string, known bool)
 }
 
+// Traced is a [Dialect] whose clients may give their requests ids of their own.
+type Traced interface {
+	Dialect
+	// TraceOf is the id that answers and the database's log know a call by; that of its transaction if its client gave none.
+	TraceOf(c *Call) string
+}
+
 // Deferrer is a [Dialect] whose clients may ask to be answered later, and then ask a monitor what became of their call.
 type Deferrer interface {
 	Dialect
@@ -79,9 +86,9 @@ type Deferrer interface {
 // Entrance is a [Dialect] whose paths say how a caller proves who it is. Of the others every way is taken but a database login.
 type Entrance interface {
 	Dialect
-	// EntryOf says how a caller of a method and path enters. It is asked before anything else of the call is known, for single calls
-	// and for items of other dialects' batches.
-	EntryOf(snap *catalog.Snapshot, method, path string) Entry
+	// EntryOf says how the caller of c enters, by the call's head: who it is and the body are not known yet. It is asked for single
+	// calls and for items of other dialects' batches.
+	EntryOf(snap *catalog.Snapshot, c *Call) Entry
 }
 
 // Entry says how a caller proves who it is.

@@ -168,7 +168,7 @@ func (v *Visit) run(ctx context.Context) {
 		v.fail(err)
 		return
 	}
-	v.describe()
+	v.call.Actor = v.Identity.Actor
 	if s.o.Mux.Find(v.Path) == nil {
 		v.fail(record.Errorf(record.NoPath, "", "Requested URI does not represent any resource"))
 		return
@@ -286,21 +286,21 @@ func (v *Visit) allowed(info gate.RequestInfo) error {
 
 // admit lets the items of a batch pass if the caller has proved who it is in a way that they take, and counts them against the hourly
 // limits, each for its own path (gate.rates.items).
-func (v *Visit) admit(snap *catalog.Snapshot) func(method, path string) (wire.Header, error) {
+func (v *Visit) admit(snap *catalog.Snapshot) func(c *dialect.Call) (wire.Header, error) {
 	rates := &v.s.o.Gate.Config().Rates
 	counts := rates.Items && len(rates.Rules) > 0
-	return func(method, path string) (wire.Header, error) {
-		d := v.s.o.Mux.Find(path)
+	return func(c *dialect.Call) (wire.Header, error) {
+		d := v.s.o.Mux.Find(c.Path)
 		if d != v.d { // what has batches takes their callers everywhere
-			if err := v.enters(snap, d, method, path); err != nil {
+			if err := v.enters(snap, d, c); err != nil {
 				return nil, err
 			}
 		}
 		if !counts {
 			return nil, nil
 		}
-		name, _ := nameOf(snap, d, path)
-		rate, ok := v.s.o.Gate.Rates.Take(infoOf(d, name, method, path), v.Identity.Actor.Name, v.Identity.Actor.Roles)
+		name, _ := nameOf(snap, d, c.Path)
+		rate, ok := v.s.o.Gate.Rates.Take(infoOf(d, name, c.Method, c.Path), v.Identity.Actor.Name, v.Identity.Actor.Roles)
 		if !ok {
 			return nil, nil
 		}
@@ -384,7 +384,7 @@ func (v *Visit) single(ctx context.Context, snap *catalog.Snapshot, a *wire.Answ
 		return err
 	}
 	for round := 0; ; round++ {
-		if err := v.lend(ex); err != nil {
+		if err := v.permit(snap, ex); err != nil {
 			return err
 		}
 		if v.token != "" && ex.Token == "" {

@@ -43,6 +43,8 @@ func (fakeDialect) Name() string { return "fake" }
 func (fakeDialect) Decode(_ *catalog.Snapshot, c *dialect.Call) (*dialect.Exchange, error) {
 	op := record.Op{Verb: record.Get, Table: c.Path}
 	switch {
+	case c.Path == "/x/open":
+		op = record.Op{Verb: record.Invoke, Invoke: &record.Invocation{Endpoint: "open"}}
 	case strings.HasSuffix(c.Path, "/panic"):
 		panic("boom")
 	case strings.HasSuffix(c.Path, "/list"):
@@ -83,8 +85,8 @@ func (fakeDialect) Decode(_ *catalog.Snapshot, c *dialect.Call) (*dialect.Exchan
 }
 
 // EntryOf lets everybody call public endpoints.
-func (fakeDialect) EntryOf(snap *catalog.Snapshot, method, path string) dialect.Entry {
-	e, _, err := snap.Route(method, path)
+func (fakeDialect) EntryOf(snap *catalog.Snapshot, c *dialect.Call) dialect.Entry {
+	e, _, err := snap.Route(c.Method, c.Path)
 	return dialect.Entry{Public: err == nil && e.Public}
 }
 
@@ -113,7 +115,7 @@ func (fakeDialect) Batch(ctx context.Context, b *dialect.BatchRun, c *dialect.Ca
 		if b.Admit == nil {
 			break
 		}
-		h, err := b.Admit("GET", op.Table)
+		h, err := b.Admit(&dialect.Call{Method: "GET", Path: op.Table})
 		if h == nil && err == nil {
 			continue
 		}

@@ -20,9 +20,9 @@ const (
 )
 
 // EntryOf says how a caller enters what a path leads to. What is no endpoint takes every way but a database login.
-func (d *Dialect) EntryOf(snap *catalog.Snapshot, method, path string) dialect.Entry {
+func (d *Dialect) EntryOf(snap *catalog.Snapshot, c *dialect.Call) dialect.Entry {
 	var e dialect.Entry
-	if to := d.endpointOf(snap, method, path); to != nil {
+	if to := d.endpointOf(snap, c); to != nil {
 		e.Public, e.Ways = to.Public, dialect.WaysOf(to.SQL.Auth)
 	}
 	if e.Takes(dialect.ByBearer) {

@@ -149,12 +149,6 @@ func (t *tx) Run(ctx context.Context, st *store.Statement, args []record.Value) 
 func (t *tx) runPlain(ctx context.Context, st *store.Statement, args []record.Value) (*record.Rows, int64, error) {
 	began := time.Now()
 	defer func() { telemetry.From(ctx).Statement(time.Since(began)) }()
-	if t.session.stmts[st.SQL] == nil {
-		// What the server refuses to prepare fails the transaction, so that it must have begun, and be marked, before.
-		if err := t.flush(ctx); err != nil {
-			return nil, 0, translate(ctx, err, nil)
-		}
-	}
 	c, err := t.start(ctx, step{st: st, plain: true, values: args})
 	if err != nil {
 		return nil, 0, t.conn.fault(ctx, err, st.SQL)
@@ -179,33 +173,6 @@ func (t *tx) runPlain(ctx context.Context, st *store.Statement, args []record.Va
 		return nil, affected, nil
 	}
 	return rows, affected, nil
-}
-
-// flush sends what is pending.
-func (t *tx) flush(ctx context.Context) error {
-	if t.done {
-		return record.Errorf(record.Internal, "", "the transaction is over")
-	}
-	before := t.before()
-	if len(before) == 0 {
-		return nil
-	}
-	err := t.session.pg.Exec(ctx, strings.Join(before, "; ")).Close()
-	if err != nil && !t.begun && t.conn.pooled != nil && broken(ctx, t.conn) {
-		t.store.release(t.conn)
-		conn, again := t.store.acquire(ctx)
-		if again != nil {
-			t.done = true
-			return again
-		}
-		t.conn, t.session = conn, sessionOf(conn)
-		err = t.session.pg.Exec(ctx, strings.Join(t.before(), "; ")).Close()
-	}
-	if err != nil {
-		return err
-	}
-	t.pending, t.begun = t.pending[:0], true
-	return nil
 }
 
 // Describe asks the server what a statement takes and gives. It is prepared, and planned once without values as the role

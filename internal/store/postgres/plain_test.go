@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"weir/internal/catalog"
 	"weir/internal/record"
 	"weir/internal/store"
 	"weir/internal/store/storetest"
@@ -267,6 +268,66 @@ func roleFor(t *testing.T) string {
 		}
 	})
 	return name
+}
+
+// TestPlain_SharesItsConnectionWithOurs has one connection serve both by turns, ours after all that theirs can do to it.
+func TestPlain_SharesItsConnectionWithOurs(t *testing.T) {
+	s := open(t, Options{Max: 1, Min: 1, RequestIDs: true})
+	if s == nil {
+		return
+	}
+	own, err := catalog.System().Table("sequence")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := func(after string) {
+		t.Helper()
+		res, err := s.Query(t.Context(), &store.Read{Snapshot: catalog.System(), Table: own, Fields: []string{"name"}})
+		if err != nil {
+			t.Fatalf("after %s: %v", after, err)
+		}
+		if err := res.Materialise(0); err != nil {
+			t.Fatalf("after %s: %v", after, err)
+		}
+	}
+	o := store.SQLOptions{ID: "x", Timeout: time.Second}
+	state := "SELECT current_user, current_setting('statement_timeout'), current_setting('application_name')"
+	theirs := func(o store.SQLOptions, want string) {
+		t.Helper()
+		if got := one(t, s, o, state); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	theirs(o, Role+"|1s|weir x")
+	ours("a query")
+	theirs(store.SQLOptions{}, Role+"|30s|weir")
+	_, _ = get(t, s, o, "SELECT 1/0")
+	ours("a failure")
+	for _, end := range []func(store.Tx){func(tx store.Tx) { tx.Rollback() }, func(tx store.Tx) { _ = tx.Commit(t.Context()) }} {
+		for _, sql := range []string{state, "SELECT 1/0", "SELECT nothing"} {
+			tx, err := s.BeginPlain(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, _ = tx.Run(t.Context(), &store.Statement{SQL: sql}, nil)
+			end(tx)
+			tx.Rollback()
+			ours("a transaction of " + sql)
+			theirs(o, Role+"|1s|weir x")
+			mustTx := func() {
+				tx, err := s.Begin(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer tx.Rollback()
+				if _, err := tx.Query(t.Context(), &store.Read{Snapshot: catalog.System(), Table: own, Fields: []string{"name"}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			mustTx() // rolled back, its settings too
+			theirs(o, Role+"|1s|weir x")
+		}
+	}
 }
 
 func TestPlain_EndsInTheDatabaseToo(t *testing.T) {
