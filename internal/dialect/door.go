@@ -1,6 +1,8 @@
 package dialect
 
 import (
+	"context"
+	"io"
 	"strings"
 	"time"
 
@@ -126,6 +128,24 @@ type Issuer interface {
 	Dialect
 	// IsToken reports whether clients get tokens at path.
 	IsToken(path string) bool
+}
+
+// Loader is a [Dialect] with calls whose body is worked on while it comes, since it may be larger than memory.
+type Loader interface {
+	Dialect
+	// Loads says of a call whose body has not been read whether it is one of these, and if so about how many bytes its work takes in memory.
+	Loads(snap *catalog.Snapshot, c *Call) (memory int64, ok bool)
+	// Load runs such a call inside its slot and writes the whole answer, faults included. It reads body to its end, or gives up and closes
+	// it; either way nothing of it is read any more when it returns.
+	Load(ctx context.Context, l *LoadRun, c *Call, body io.ReadCloser, a *wire.Answer)
+}
+
+// LoadRun is what a load works with. It belongs to one request.
+type LoadRun struct {
+	Snapshot *catalog.Snapshot
+	Exec     Executor
+	// Public makes of an error what a client may see, as [BatchRun.Public] does. It takes errors of reading the body, too.
+	Public func(error) error
 }
 
 // FormatOf is a content type as the transaction log names it: json, atom, xml, multipart, text.

@@ -240,8 +240,15 @@ func (c *compiler) compiled(q *statement, w *text, d *store.Described) catalog.S
 		SQL: string(w.sql), Params: w.params, Line: s.line + strings.Count(s.text[:s.code[q.lo].from], "\n"), Reads: len(d.Columns) > 0,
 		Bounded: q.bounded || s.is(q.lo, "("),
 	}
+	inferred := c.infer(q)
 	for i, b := range w.params {
 		t := catalog.SQLType{Type: c.out.Binds[b].Type}
+		if found, ok := inferred[b]; ok {
+			t.Type = found.String()
+			if bound := &c.out.Binds[b]; bound.Type == "" {
+				bound.Type = t.Type
+			}
+		}
 		if i < len(d.Params) && d.Params[i].Type != store.Untyped {
 			t = catalog.SQLType{Type: d.Params[i].Type.String(), Native: d.Params[i].Native}
 			if bound := &c.out.Binds[b]; bound.Type == "" {

@@ -221,3 +221,31 @@ func TestQuery_ArraysAreJSON(t *testing.T) {
 		}
 	})
 }
+
+// What clients write in their own form is stored as weir stores it, on SQLite too, which would take anything.
+func TestBlock_ValuesTakeTheTypeOfTheirColumn(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		w.mustApply(map[string]string{
+			"add": "-- @method POST emps/\nINSERT INTO emp (id, name, active, hired, born, salary) VALUES (:id, :name, :active, :hired, :born, :salary);\n" +
+				"UPDATE emp SET rate = :rate WHERE id = :id",
+			"get": "-- @method GET emps/\nSELECT id, name, active, hired, born, salary, rate FROM emp WHERE hired >= :since AND :before > hired AND id IN (:one, :two) AND rate BETWEEN :low AND :high LIMIT :n",
+		})
+		if _, err := w.block(w.call("add", map[string]any{
+			"id": "77", "name": 5, "active": "true", "hired": "2024-02-03T04:05:06Z", "born": "2000-01-01T00:00:00Z", "salary": "1.50", "rate": "2.5",
+		})); err != nil {
+			t.Fatal(err)
+		}
+		got := w.rows(w.call("get", map[string]any{"since": "2024-02-03T04:05:06Z", "before": "2024-02-03T04:05:07Z", "one": "77", "two": "1", "low": "2", "high": "3", "n": "1"}))
+		want := `[{"id":77,"name":"5","active":true,"hired":"2024-02-03T04:05:06Z","born":"2000-01-01T00:00:00Z","salary":1.5,"rate":2.5}]`
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		_, err := w.block(w.call("add", map[string]any{"id": "78", "hired": "soon"}))
+		if err == nil || err.Kind != record.Invalid {
+			t.Errorf("%v", err)
+		}
+		if w.st.Name() == "sqlite" && err.Field != "hired" {
+			t.Errorf("%v", err)
+		}
+	})
+}

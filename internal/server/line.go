@@ -188,6 +188,9 @@ func (v *Visit) run(ctx context.Context) {
 		v.fail(err)
 		return
 	}
+	if v.loads(ctx, snap, info) {
+		return
+	}
 	if v.call.Body, err = v.body(ctx); err != nil {
 		v.fail(err)
 		return

@@ -165,7 +165,7 @@ var (
 	descPoolIdle    = desc("weir_store_connections_idle", "Database connections idle.")
 	descPoolWaiting = desc("weir_store_connections_waiting", "Work waiting for a database connection.")
 	descBorrowed    = desc("weir_store_borrowed_total", "Database connections handed out.")
-	descTimeouts    = desc("weir_store_borrow_timeouts_total", "Work that waited for a database connection in vain.")
+	descBorrowLost  = desc("weir_store_borrow_timeouts_total", "Waits for a database connection that were in vain.")
 	descBorrowWait  = desc("weir_store_borrow_wait_seconds_total", "Time waited for database connections.")
 
 	descTxWritten = desc("weir_transactions_written_total", "Rows of the transaction log written.")
@@ -244,7 +244,7 @@ func (f *storeFigures) Collect(out chan<- prometheus.Metric) {
 		gauge(descPoolIdle, float64(p.Idle))
 		gauge(descPoolWaiting, float64(p.Waiting))
 		count(descBorrowed, float64(p.Borrowed))
-		count(descTimeouts, float64(p.Timeouts))
+		count(descBorrowLost, float64(p.Timeouts))
 		count(descBorrowWait, p.WaitTime.Seconds())
 	}
 	if f.counters != nil {

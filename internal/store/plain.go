@@ -92,7 +92,7 @@ type Explained struct {
 // none of them: the connection is shared with other calls.
 var verbs = map[string]bool{
 	"SELECT": true, "VALUES": true, "TABLE": true, "WITH": true, "INSERT": true, "UPDATE": true, "DELETE": true, "MERGE": true,
-	"REPLACE": true, "CALL": true, "TRUNCATE": true, "LOCK": true, "NOTIFY": true, "REFRESH": true, "EXPLAIN": true,
+	"REPLACE": true, "CALL": true, "TRUNCATE": true, "LOCK": true, "NOTIFY": true,
 }
 
 // FirstWord is the word that a statement begins with, in upper case, without comments and parentheses before it, and where it stands.

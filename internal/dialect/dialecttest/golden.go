@@ -1,10 +1,12 @@
 package dialecttest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -148,6 +150,13 @@ func Do(ctx context.Context, s Server, call *dialect.Call) *wire.Answer {
 	if b, ok := s.Dialect.(dialect.Batcher); ok && b.IsBatch(call.Method, call.Path) {
 		b.Batch(ctx, batchRun(s.Snapshot, s.Executor, s.Dialect), call, a)
 		return a
+	}
+	if l, ok := s.Dialect.(dialect.Loader); ok {
+		if _, ok := l.Loads(s.Snapshot, call); ok {
+			l.Load(ctx, &dialect.LoadRun{Snapshot: s.Snapshot, Exec: s.Executor, Public: func(err error) error { return err }},
+				call, io.NopCloser(bytes.NewReader(call.Body)), a)
+			return a
+		}
 	}
 	x, err := s.Dialect.Decode(s.Snapshot, call)
 	for err == nil {

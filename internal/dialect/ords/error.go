@@ -98,7 +98,7 @@ func (o *Options) problemOf(err error) problem {
 		}
 	}
 	if p.message == "" {
-		if p.message = e.Msg; e.Field != "" && kind != record.NotAllowed && !strings.Contains(e.Msg, e.Field) {
+		if p.message = e.Msg; e.Field != "" && kind != record.NotAllowed && !strings.HasPrefix(e.Msg, e.Field) {
 			p.message = e.Field + ": " + e.Msg
 		}
 	}

@@ -3,6 +3,7 @@
 package ords
 
 import (
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -123,6 +124,9 @@ func notFound() error { return record.Errorf(record.NotFound, "", "Not Found") }
 
 // notAllowed is the error of a method that a path does not have; allow are those that it has.
 func notAllowed(allow []string) error {
+	if slices.Contains(allow, "GET") && !slices.Contains(allow, "HEAD") {
+		allow = append(allow, "HEAD")
+	}
 	return record.Errorf(record.NotAllowed, strings.Join(allow, ", "), "The method is not allowed for this resource")
 }
 

@@ -1,6 +1,7 @@
 package ords
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -91,7 +92,7 @@ func (r *reply) unchanged(o *record.Outcome, a *wire.Answer) bool {
 		return false
 	}
 	etag := `"` + o.SQL.Tag + `"`
-	if !o.SQL.Same {
+	if !o.SQL.Same && !slices.Contains(tagsOf(r.call.Header, "If-None-Match"), anyTag) {
 		a.Header.Add("ETag", etag)
 		r.headers = len(a.Header)
 		return false

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"weir/internal/record"
 	"weir/internal/store"
 )
@@ -29,7 +31,11 @@ func (s *Store) Explain(ctx context.Context, st *store.Statement, args []record.
 		options = ", ANALYZE, BUFFERS"
 	}
 	run := func(format string) (string, error) {
-		rows, _, err := t.Run(ctx, &store.Statement{SQL: "EXPLAIN (FORMAT " + format + options + ") " + st.SQL}, args)
+		rows, _, err := t.runPlain(ctx, &store.Statement{SQL: "EXPLAIN (FORMAT " + format + options + ") " + st.SQL}, args)
+		var pg *pgconn.PgError
+		if err != nil && asPgError(err, &pg) && pg.Code == "25006" {
+			return "", rejected(sqlError(st.SQL, pg)) // it would have written
+		}
 		if err != nil {
 			return "", err
 		}

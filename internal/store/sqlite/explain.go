@@ -33,7 +33,7 @@ func (s *Store) Explain(ctx context.Context, st *store.Statement, args []record.
 	if args == nil {
 		args = make([]record.Value, len(st.Params)) // a plan of SQLite's tells no values
 	}
-	rows, err := s.Select(ctx, &store.Statement{SQL: "EXPLAIN QUERY PLAN " + st.SQL, Params: st.Params}, args, o)
+	rows, err := s.selectPlain(ctx, &store.Statement{SQL: "EXPLAIN QUERY PLAN " + st.SQL, Params: st.Params}, args, o)
 	if err != nil {
 		return nil, err
 	}

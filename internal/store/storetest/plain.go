@@ -129,6 +129,8 @@ func testPlainDescribe(t *testing.T, s store.Store) {
 		{"ATTACH 'x' AS y", "", "ATTACH"},
 		{"/* a */ SET search_path = x", "", "SET"},
 		{"COMMIT", "", "COMMIT"},
+		{" EXPLAIN SELECT 1", "", "EXPLAIN"},
+		{"/* /* nested */", "", ""},
 	} {
 		st := mine(s, c.sql)
 		_, err := s.Describe(t.Context(), st.SQL, nil)
