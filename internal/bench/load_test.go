@@ -88,6 +88,16 @@ func TestLoad_KeepsItsConnectionsAndCounts(t *testing.T) {
 	}
 }
 
+func TestLoad_EachConnectionMakesItsRequests(t *testing.T) {
+	s := newImitation(t)
+	r, err := Load(t.Context(), LoadOptions{
+		Access: s.access(), Connections: 3, Each: 4, Duration: time.Minute, Request: Request{Method: http.MethodGet, Path: endpointPath(1)},
+	})
+	if err != nil || r.Requests != 12 || r.Errors() != 0 || r.P95MS < r.P50MS || r.Seconds > 30 {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+}
+
 func TestLoad_TellsBadAnswersApart(t *testing.T) {
 	f := func(status int, body string, check func([]byte) error, count func(r LoadResult) int) {
 		t.Helper()

@@ -228,6 +228,8 @@ func (o OrdsLevers) onStore(ctx context.Context, r *OrdsLeversResult, s OrdsStor
 	var more []string
 	if s.Login != nil && s.Login.Trusted {
 		more = append(more, "--set", "database.logins.trust=true")
+	}
+	if len(more) > 0 && o.wants("auth") {
 		r.Notes = append(r.Notes, s.Name+": the server asks users for no password, so a database login costs less here than it does elsewhere")
 	}
 	shipped, err := startOrds(ctx, o.Program, o.Project, s.URL, more...)

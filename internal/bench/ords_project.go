@@ -69,8 +69,8 @@ func leverEndpoints(scale bool) map[string]string {
 	return files
 }
 
-// The statements. flatSQL answers 25 rows, the page of the article's server; heavySQL compares employees with each other and takes some
-// milliseconds; tagSQL is what both depend on.
+// The statements. flatSQL answers 25 rows, the page of the article's server; heavySQL compares employees with each other, twice, and takes
+// 6 ms on PostgreSQL and 15 ms on SQLite; tagSQL is what both depend on.
 const (
 	flatSQL = `select employee_id, first_name, last_name, email, phone_number, job_id, salary, manager_id, department_id
   from employees
@@ -79,6 +79,7 @@ const (
 	heavySQL = `select D.department_name, count(*) as pairs, avg(abs(A.salary - B.salary)) as gap
   from employees A
   join employees B on B.employee_id <> A.employee_id
+  join employees C on C.employee_id < 102
   join departments D on D.department_id = A.department_id
  where abs(A.salary - B.salary) % 7 < 5
  group by D.department_name
