@@ -27,9 +27,9 @@ type BatchRun struct {
 	Mux      *Mux // finds the dialect of each item
 	// Serial asks to run the items one after another in the order given (gate.serial_batch).
 	Serial bool
-	// Admit, if not nil, is asked before each item is decoded, by the item's method and path: headers for its answer, or the error that
+	// Admit, if not nil, is asked before each item is decoded, by the item's call: headers for its answer, or the error that
 	// it is answered with instead of being run, such as an hourly limit's.
-	Admit func(method, path string) (wire.Header, error)
+	Admit func(c *Call) (wire.Header, error)
 	// Public makes of an error what a client may see: an Internal is logged once, and its text names the log line. What comes
 	// from Exec has been through it.
 	Public func(error) error

@@ -1,6 +1,8 @@
 package dialect
 
 import (
+	"context"
+	"io"
 	"strings"
 	"time"
 
@@ -59,6 +61,20 @@ type Namer interface {
 	ResourceOf(snap *catalog.Snapshot, path string) (name string, known bool)
 }
 
+// Shared is a [Dialect] whose definitions say pages of which other origins may call, beside those of the setting cors.origins.
+type Shared interface {
+	Dialect
+	// OriginsOf are the origins whose pages may make a call, by its method and path; "*" is all of them.
+	OriginsOf(snap *catalog.Snapshot, c *Call) []string
+}
+
+// Traced is a [Dialect] whose clients may give their requests ids of their own.
+type Traced interface {
+	Dialect
+	// TraceOf is the id that answers and the database's log know a call by; that of its transaction if its client gave none.
+	TraceOf(c *Call) string
+}
+
 // Deferrer is a [Dialect] whose clients may ask to be answered later, and then ask a monitor what became of their call.
 type Deferrer interface {
 	Dialect
@@ -77,9 +93,9 @@ type Deferrer interface {
 // Entrance is a [Dialect] whose paths say how a caller proves who it is. Of the others every way is taken but a database login.
 type Entrance interface {
 	Dialect
-	// EntryOf says how a caller of a method and path enters. It is asked before anything else of the call is known, for single calls
-	// and for items of other dialects' batches.
-	EntryOf(snap *catalog.Snapshot, method, path string) Entry
+	// EntryOf says how the caller of c enters, by the call's head: who it is and the body are not known yet. It is asked for single
+	// calls and for items of other dialects' batches.
+	EntryOf(snap *catalog.Snapshot, c *Call) Entry
 }
 
 // Entry says how a caller proves who it is.
@@ -126,6 +142,24 @@ type Issuer interface {
 	Dialect
 	// IsToken reports whether clients get tokens at path.
 	IsToken(path string) bool
+}
+
+// Loader is a [Dialect] with calls whose body is worked on while it comes, since it may be larger than memory.
+type Loader interface {
+	Dialect
+	// Loads says of a call whose body has not been read whether it is one of these, and if so about how many bytes its work takes in memory.
+	Loads(snap *catalog.Snapshot, c *Call) (memory int64, ok bool)
+	// Load runs such a call inside its slot and writes the whole answer, faults included. It reads body to its end, or gives up and closes
+	// it; either way nothing of it is read any more when it returns.
+	Load(ctx context.Context, l *LoadRun, c *Call, body io.ReadCloser, a *wire.Answer)
+}
+
+// LoadRun is what a load works with. It belongs to one request.
+type LoadRun struct {
+	Snapshot *catalog.Snapshot
+	Exec     Executor
+	// Public makes of an error what a client may see, as [BatchRun.Public] does. It takes errors of reading the body, too.
+	Public func(error) error
 }
 
 // FormatOf is a content type as the transaction log names it: json, atom, xml, multipart, text.

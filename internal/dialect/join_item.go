@@ -75,7 +75,7 @@ func (r *run) decode(i, before int) bool {
 	}
 	if r.Admit != nil {
 		var err error
-		if w.header, err = r.Admit(w.call.Method, w.call.Path); err != nil {
+		if w.header, err = r.Admit(&w.call); err != nil {
 			r.fail(i, err)
 			return false
 		}

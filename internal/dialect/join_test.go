@@ -98,7 +98,7 @@ type rig struct {
 	exec   scribe
 	config dialect.BatchConfig
 	outer  dialect.Call
-	admit  func(method, path string) (wire.Header, error)
+	admit  func(*dialect.Call) (wire.Header, error)
 }
 
 func newRig() *rig {
@@ -246,8 +246,8 @@ func TestJoin_OneBadItemDoesNotHarmTheOthers(t *testing.T) {
 func TestJoin_AnItemThatIsNotAdmittedDoesNotRunAndSaysSo(t *testing.T) {
 	r := newRig()
 	var asked []string
-	r.admit = func(method, path string) (wire.Header, error) {
-		asked = append(asked, method+" "+path)
+	r.admit = func(c *dialect.Call) (wire.Header, error) {
+		asked = append(asked, c.Method+" "+c.Path)
 		h := wire.Header{{Name: "X-RateLimit-Rule", Value: "r"}}
 		if len(asked) > 1 {
 			return h, record.Errorf(record.RateLimited, "", "enough")

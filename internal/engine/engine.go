@@ -78,6 +78,9 @@ func (e *Engine) Close() error {
 
 // Execute runs the unit and returns one outcome for each op. Faults of the whole unit are in every outcome.
 func (e *Engine) Execute(ctx context.Context, snap *catalog.Snapshot, u *record.Unit) []record.Outcome {
+	if len(u.Ops) == 1 && u.Ops[0].Verb == record.Load {
+		return []record.Outcome{e.load(ctx, snap, u)}
+	}
 	if len(u.Ops) == 1 && *e.opt.Coalesce && coalescible(&u.Ops[0]) && u.Ops[0].Actor >= 0 && u.Ops[0].Actor < len(u.Actors) {
 		return []record.Outcome{e.gather.do(ctx, snap, u)}
 	}

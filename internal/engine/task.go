@@ -114,7 +114,11 @@ func (x *unit) prepare(t *task, op *record.Op) {
 		}
 		return
 	}
-	if op.Verb > record.Invoke {
+	if op.Verb == record.Load {
+		t.fault(record.Errorf(record.Invalid, "", "a load is the only operation of its unit"))
+		return
+	}
+	if op.Verb > record.Load {
 		t.fault(record.Errorf(record.Invalid, "", "unknown verb %d", op.Verb))
 		return
 	}

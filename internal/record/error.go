@@ -76,10 +76,18 @@ func (e *Error) Unwrap() error { return e.Err }
 // RuleToken is the Rule of a Conflict that says that an idempotency token was used for another request.
 const RuleToken = "token"
 
+// By is e with a rule.
+func (e *Error) By(rule string) *Error {
+	c := *e
+	c.Rule = rule
+	return &c
+}
+
 // The Rules of an Unavailable that say what is to be done about it.
 const (
 	RuleDown  = "down"  // the database cannot be reached, or takes no logins now
 	RuleLogin = "login" // the database refuses weir's own login
+	RulePool  = "pool"  // no connection to the database came free in time; the text has the pool's figures
 )
 
 // Errorf makes an error of kind k about field ("" for none) with a public text.

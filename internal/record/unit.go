@@ -18,15 +18,16 @@ const (
 	Upsert // by Match fields: update the one record that has them, else insert
 	Delete // by key
 	Invoke // a scripted or a SQL endpoint
+	Load   // many new records of one table; the only op of its unit
 )
 
-var verbNames = []string{"get", "list", "aggregate", "insert", "update", "upsert", "delete", "invoke"}
+var verbNames = []string{"get", "list", "aggregate", "insert", "update", "upsert", "delete", "invoke", "load"}
 
 // String is the verb in lower case.
 func (v Verb) String() string { return verbNames[v] }
 
 // Writes reports whether the verb changes records of its table. What a script does is not known.
-func (v Verb) Writes() bool { return v >= Insert && v <= Delete }
+func (v Verb) Writes() bool { return v >= Insert && v <= Delete || v == Load }
 
 // Assign gives a field a value. The value's form fits the field's type, or is Ref.
 type Assign struct {
@@ -48,8 +49,28 @@ type Op struct {
 	Group  int         // ops with the same non-zero group commit or fail together
 	Actor  int         // index into Unit.Actors
 	Invoke *Invocation // invoke
+	Load   *Loading    // load
 	Keep   bool        // insert, update: audit fields given in Set are kept, not overwritten (needs an admin)
 	Token  string      // idempotency: a repeat of the same token by the same actor re-renders the stored outcome; "" for none
+}
+
+// Loading is new records of one table, each by itself: those that cannot be written are told, the others are committed together. It is
+// what inserts of the same records would do, without rows in the outcome.
+type Loading struct {
+	Fields []string
+	Cells  []Value // record after record, a value for each of Fields
+}
+
+// Loaded is what became of a load.
+type Loaded struct {
+	Rows int64 // written
+	Errs []RowError
+}
+
+// RowError is what is wrong with one record of a load.
+type RowError struct {
+	Row int // from 0
+	Err *Error
 }
 
 // Query selects records. A nil Where is all of them.
@@ -204,6 +225,7 @@ type Outcome struct {
 	Changed    bool        // a write that changed something
 	Result     []byte      // of an invocation of a scripted endpoint
 	SQL        *SQLOutcome // of an invocation of a SQL endpoint
+	Load       *Loaded     // of a load
 	Stat       Stat
 }
 

@@ -95,6 +95,8 @@ type figures struct {
 	Hub, BE, App  time.Duration
 	SQL, Borrow   time.Duration
 	SQLCount      int64
+	Trips         int64
+	Login         time.Duration
 	Access, Rules time.Duration
 	RuleCount     int64
 	Rows          int64
@@ -105,6 +107,7 @@ func figuresOf(r *telemetry.Recorder) figures {
 	return figures{
 		Hub: r.Layer(telemetry.Hub), BE: r.Layer(telemetry.BE), App: r.Layer(telemetry.App),
 		SQL: time.Duration(r.SQL.Load()), Borrow: time.Duration(r.Borrow.Load()), SQLCount: r.SQLCount.Load(),
+		Trips: r.Trips.Load(), Login: time.Duration(r.Login.Load()),
 		Access: time.Duration(r.Access.Load()), Rules: time.Duration(r.Rules.Load()), RuleCount: r.RuleCount.Load(), Rows: r.Rows.Load(),
 	}
 }
@@ -120,6 +123,8 @@ func (f *figures) book(r *telemetry.Recorder) {
 	r.SQL.Add(int64(f.SQL))
 	r.Borrow.Add(int64(f.Borrow))
 	r.SQLCount.Add(f.SQLCount)
+	r.Trips.Add(f.Trips)
+	r.Login.Add(int64(f.Login))
 	r.Access.Add(int64(f.Access))
 	r.Rules.Add(int64(f.Rules))
 	r.RuleCount.Add(f.RuleCount)

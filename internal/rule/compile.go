@@ -104,6 +104,26 @@ func (p *Program) computesAgain() bool {
 // Empty reports whether Run does nothing.
 func (p *Program) Empty() bool { return len(p.defaults)+len(p.computed)+len(p.steps) == 0 }
 
+// Constant is a value that new records get where none is given.
+type Constant struct {
+	Field *catalog.Field
+	Value record.Value
+}
+
+// Constants are what the rules do to new records, if that is no more than to fill fields with literals.
+func (p *Program) Constants() (list []Constant, all bool) {
+	if len(p.computed)+len(p.steps) > 0 {
+		return nil, false
+	}
+	for i := range p.defaults {
+		if p.defaults[i].expr != nil {
+			return nil, false
+		}
+		list = append(list, Constant{p.defaults[i].field, p.defaults[i].value})
+	}
+	return list, true
+}
+
 // Reads are the tables that the rules read for lookups and choices; Writes those they derive records in. Both sorted.
 func (p *Program) Reads() []string {
 	return p.tables(func(s *step) *catalog.Table { return s.readTable() })

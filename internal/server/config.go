@@ -26,6 +26,12 @@ type Limits struct {
 	// Defaults to 60s.
 	BodyTime time.Duration `yaml:"body_time"`
 
+	// Load is how many bytes a body may have that is worked on while it comes, as batch loads are, after decompression. Of these
+	// BodyTime is what the client may take for each 64 KiB.
+	//
+	// Defaults to 17179869184 (16 GiB).
+	Load int64 `yaml:"load"`
+
 	// WriteTime is how long a client may take to read the next 64 KiB of its answer.
 	//
 	// Defaults to 30s.
@@ -259,7 +265,7 @@ func Defaults() Config {
 	return Config{
 		Listen: []string{"127.0.0.1:8080"},
 		Limits: Limits{
-			Body: 64 << 20, BodyTime: time.Minute, WriteTime: 30 * time.Second, HeaderTime: 10 * time.Second,
+			Body: 64 << 20, Load: 16 << 30, BodyTime: time.Minute, WriteTime: 30 * time.Second, HeaderTime: 10 * time.Second,
 			IdleTime: 2 * time.Minute, HeaderBytes: 64 << 10, Connections: 10_000, Drain: 5 * time.Minute,
 		},
 		Log: Log{
@@ -314,6 +320,7 @@ func (c Config) Validate() error {
 		fault("auth.trusted.certs: tls.client_ca must say who vouches for them")
 	}
 	positive("limits.body", c.Limits.Body)
+	positive("limits.load", c.Limits.Load)
 	positive("limits.header_bytes", int64(c.Limits.HeaderBytes))
 	positive("limits.connections", int64(c.Limits.Connections))
 	if c.Limits.Memory < -1 {

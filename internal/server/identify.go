@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,11 +18,12 @@ import (
 func (v *Visit) identify(ctx context.Context, snap *catalog.Snapshot) error {
 	word, err := v.s.gateway.Take(v.r) // first, so that nobody else sees its headers
 	// What carries neither Origin nor Sec-Fetch-Site is no browser and passes.
-	if err := v.s.forgery.Check(v.r); err != nil {
+	if err := v.s.forgery.Check(v.r); err != nil && !slices.Contains(v.s.sharedWith(v.r), v.r.Header.Get("Origin")) {
 		return record.Errorf(record.Forbidden, "", "a page of another site may not do this").Because(err)
 	}
+	v.describe() // without the gateway's headers
 	if d, ok := v.d.(dialect.Entrance); ok {
-		v.entry = d.EntryOf(snap, v.Method, v.Path)
+		v.entry = d.EntryOf(snap, &v.call)
 	}
 	if !v.entry.Takes(dialect.ByGateway) {
 		word, err = nil, nil
@@ -38,6 +40,9 @@ func (v *Visit) identify(ctx context.Context, snap *catalog.Snapshot) error {
 	}
 	if err == nil || v.unprovenYet(err) {
 		return nil
+	}
+	if v.entry.Public && word == nil && v.r.Header.Get("Authorization") == "" && record.KindOf(err) == record.Unauthenticated {
+		return nil // a session that has ended is as good as none
 	}
 	return err
 }
@@ -104,26 +109,43 @@ func wayOf(id *auth.Identity) dialect.Way {
 }
 
 // enters reports, by an error, whether the caller of a batch may enter where one of its items leads.
-func (v *Visit) enters(snap *catalog.Snapshot, d dialect.Dialect, method, path string) error {
+func (v *Visit) enters(snap *catalog.Snapshot, d dialect.Dialect, c *dialect.Call) error {
 	door, ok := d.(dialect.Entrance)
 	if !ok {
 		return nil
 	}
-	e := door.EntryOf(snap, method, path)
+	e := door.EntryOf(snap, c)
 	if w := wayOf(v.Identity); e.Public || w != 0 && e.Takes(w) {
 		return nil
 	}
 	return notTaken(e)
 }
 
-// lend gives what a database user calls the user's login. Anything but SQL endpoints would run without the database having seen it.
-func (v *Visit) lend(ex *dialect.Exchange) error {
-	if v.login == nil {
-		return nil
-	}
+// permit is the door's second look, at what a call turned out to be: nobody calls anything but public endpoints, endpoints are called by
+// those who have proved in a way that they take who they are, and a database user calls SQL endpoints alone, in a session of that user.
+// The first look goes by the head of the call, and an endpoint may have forwarded to another one since.
+func (v *Visit) permit(snap *catalog.Snapshot, ex *dialect.Exchange) error {
+	way := wayOf(v.Identity)
 	for i := range ex.Ops {
 		op := &ex.Ops[i]
-		if op.Verb != record.Invoke || op.Invoke == nil || op.Invoke.SQL == nil {
+		var e dialect.Entry
+		sql := false
+		if op.Verb == record.Invoke && op.Invoke != nil {
+			if known := snap.Endpoint(op.Invoke.Endpoint); known != nil {
+				e.Public = known.Public
+				if known.SQL != nil {
+					e.Ways = dialect.WaysOf(known.SQL.Auth)
+				}
+			}
+			sql = op.Invoke.SQL != nil
+		}
+		if !e.Public && !v.Later && (way == 0 || !e.Takes(way)) { // who is answered later was let in when the call was accepted
+			return notTaken(e)
+		}
+		if v.login == nil {
+			continue
+		}
+		if !sql {
 			return record.Errorf(record.Unauthenticated, "", "a database user may call SQL endpoints only")
 		}
 		op.Invoke.SQL.Login = v.login

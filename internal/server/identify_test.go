@@ -35,8 +35,8 @@ var _ dialect.Issuer = entrance{}
 
 func (entrance) IsToken(path string) bool { return path == "/e/oauth/token" }
 
-func (entrance) EntryOf(_ *catalog.Snapshot, _, path string) dialect.Entry {
-	parts := strings.Split(path, "/")
+func (entrance) EntryOf(_ *catalog.Snapshot, c *dialect.Call) dialect.Entry {
+	parts := strings.Split(c.Path, "/")
 	e := dialect.Entry{Challenges: []string{`Bearer realm="e"`, `Basic realm="e"`}}
 	switch parts[2] {
 	case "public":
@@ -50,10 +50,20 @@ func (entrance) EntryOf(_ *catalog.Snapshot, _, path string) dialect.Entry {
 
 func (entrance) Decode(_ *catalog.Snapshot, c *dialect.Call) (*dialect.Exchange, error) {
 	op := record.Op{Verb: record.Invoke, Invoke: &record.Invocation{Endpoint: c.Path, SQL: &record.SQLCall{}}}
-	if strings.HasSuffix(c.Path, "/table") {
+	if strings.HasSuffix(c.Path, "table") {
 		op = record.Op{Verb: record.Get, Table: "t"}
 	}
-	return &dialect.Exchange{Ops: []record.Op{op}, Reply: func(out []record.Outcome, a *wire.Answer) {
+	_, to, forwards := strings.Cut(c.RawQuery, "to=")
+	next := func([]record.Outcome) (*dialect.Exchange, error) {
+		if !forwards {
+			return nil, nil
+		}
+		forwards = false
+		other := *c
+		other.Path, other.RawQuery = to, ""
+		return entrance{}.Decode(nil, &other)
+	}
+	return &dialect.Exchange{Ops: []record.Op{op}, Next: next, Reply: func(out []record.Outcome, a *wire.Answer) {
 		if out[0].Err != nil {
 			fakeDialect{}.Fail(c, out[0].Err, a)
 			return
@@ -99,6 +109,9 @@ func (r *sqlRunner) Stream(_ context.Context, _ *catalog.Snapshot, u *record.Uni
 	return r.run(u)
 }
 
+// allWays are the ways in paths.
+var allWays = []string{"public", "any", "basic", "oauth", "header", "database", "basic+oauth", "oauth+database", "basic+header"}
+
 // newEntrance is a node with users clerk (who has that role) and ann, a client of each, database users with the role reader, and a gateway at from.
 func newEntrance(t *testing.T, from string, change func(*Config, *auth.Config)) (*node, *sqlRunner) {
 	t.Helper()
@@ -122,10 +135,25 @@ func newEntrance(t *testing.T, from string, change func(*Config, *auth.Config)) 
 	t.Cleanup(a.Close)
 	logins := auth.NewLogins(acfg, []string{"reader"})
 	t.Cleanup(logins.Close)
+	var defs catalog.Definitions
+	for _, ways := range allWays {
+		for _, role := range []string{"-", "clerk"} {
+			e := catalog.EndpointDef{Name: "/e/" + ways + "/" + role, Path: "/e/" + ways + "/" + role, Public: ways == "public", SQL: &catalog.SQLDef{}}
+			if ways != "any" && ways != "public" {
+				e.SQL.Auth = strings.Split(ways, "+")
+			}
+			defs.Endpoints = append(defs.Endpoints, e)
+		}
+	}
+	snap, err := catalog.Build(1, defs)
+	if err != nil {
+		t.Fatal(err)
+	}
 	runner := &sqlRunner{}
 	n := newNodeWith(t, &runner.fakeExec, func(o *Options) {
 		o.Auth, o.Exec, o.Logins = a, runner, logins
 		o.Config.Trusted, o.Config.TLS = acfg.Trusted, cfg.TLS
+		o.Snapshot = func(context.Context) (*catalog.Snapshot, error) { return snap, nil }
 		o.Mux.Handle("/e/", entrance{})
 	}, func(c *Config, _ *gate.Config, _ *auth.Config) { c.TLS, c.Log.Requests = cfg.TLS, "all" })
 	return n, runner
@@ -183,10 +211,9 @@ func TestEntrance_WhoMayReachWhat(t *testing.T) {
 		{"gateway that says nobody", 0, false, near, header("X-Remote-User", ""), "guest []", false},
 		{"header from elsewhere", 0, false, far, header("X-Remote-User", "clerk", "X-Remote-Roles", "admin"), "guest []", false},
 	}
-	all := []string{"any", "basic", "oauth", "header", "database", "basic+oauth", "oauth+database", "basic+header"}
 	for _, c := range callers {
 		for _, role := range []string{"-", "clerk"} {
-			for _, ways := range append([]string{"public"}, all...) {
+			for _, ways := range allWays {
 				var e dialect.Entry
 				if ways != "any" && ways != "public" {
 					e.Ways = dialect.WaysOf(strings.Split(ways, "+"))
@@ -356,4 +383,31 @@ func certificate(t *testing.T, name string, by *x509.Certificate, byKey *ecdsa.P
 		t.Fatal(err)
 	}
 	return c, key
+}
+
+// TestEntrance_TheSecondLookIsAtWhatTheCallTurnedOutToBe has a dialect whose heads say less than its calls do, and endpoints that forward.
+func TestEntrance_TheSecondLookIsAtWhatTheCallTurnedOutToBe(t *testing.T) {
+	n, runner := newEntrance(t, "10.0.0.0/8", nil)
+	f := func(path, user, password string, want int) {
+		t.Helper()
+		req := n.request(t, "GET", path, "")
+		if user != "" {
+			req.SetBasicAuth(user, password)
+		}
+		if r := n.do(t, req); r.status != want {
+			t.Errorf("%s as %q: %d %s, want %d", path, user, r.status, r.body, want)
+		}
+	}
+	f("/e/public/-?to=/e/any/-", "", "", 401)
+	f("/e/public/-?to=/e/public/clerk", "", "", 403) // it is asked what else it asks for
+	f("/e/public/-?to=table", "", "", 401)
+	f("/e/any/-?to=/e/oauth/-", "ann", "pear", 401)
+	f("/e/any/-?to=/e/database/-", "ann", "pear", 401)
+	f("/e/any/-?to=/e/basic/-", "ann", "pear", 200)
+	before := len(runner.logins)
+	f("/e/database/-?to=/e/oauth+database/-", "scott", "tiger", 200)
+	if len(runner.logins) != before+2 {
+		t.Errorf("%d logins for an endpoint that forwards", len(runner.logins)-before)
+	}
+	f("/e/database/-?to=table", "scott", "tiger", 401)
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -62,6 +63,7 @@ type Visit struct {
 	retry    time.Duration // for Retry-After
 	sent     bool          // the answer's head is on its way
 	broken   bool          // the client stopped reading
+	pushed   time.Duration // spent on sending
 	finished bool
 	snap     *catalog.Snapshot
 	exec     dialect.Executor
@@ -157,18 +159,22 @@ func (v *Visit) end() {
 func (v *Visit) run(ctx context.Context) {
 	s := v.s
 	v.URL = s.redact.url(v.r.URL)
+	at := v.Recorder.Elapsed()
 	snap, err := s.o.Snapshot(ctx)
+	at = lap(&v.Recorder.Metadata, v.Recorder, at)
 	if err == nil {
 		v.snap = snap
 		v.Name, v.known = nameOf(snap, v.d, v.Path)
+		at = lap(&v.Recorder.Route, v.Recorder, at)
 		err = v.identify(ctx, snap)
+		lap(&v.Recorder.Auth, v.Recorder, at)
 	}
 	v.logStart() // as guest, if it is nobody
 	if err != nil {
 		v.fail(err)
 		return
 	}
-	v.describe()
+	v.call.Actor = v.Identity.Actor
 	if s.o.Mux.Find(v.Path) == nil {
 		v.fail(record.Errorf(record.NoPath, "", "Requested URI does not represent any resource"))
 		return
@@ -180,6 +186,9 @@ func (v *Visit) run(ctx context.Context) {
 	info.Batch = v.Batch
 	if err := v.allowed(info); err != nil {
 		v.fail(err)
+		return
+	}
+	if v.loads(ctx, snap, info) {
 		return
 	}
 	if v.call.Body, err = v.body(ctx); err != nil {
@@ -283,21 +292,21 @@ func (v *Visit) allowed(info gate.RequestInfo) error {
 
 // admit lets the items of a batch pass if the caller has proved who it is in a way that they take, and counts them against the hourly
 // limits, each for its own path (gate.rates.items).
-func (v *Visit) admit(snap *catalog.Snapshot) func(method, path string) (wire.Header, error) {
+func (v *Visit) admit(snap *catalog.Snapshot) func(c *dialect.Call) (wire.Header, error) {
 	rates := &v.s.o.Gate.Config().Rates
 	counts := rates.Items && len(rates.Rules) > 0
-	return func(method, path string) (wire.Header, error) {
-		d := v.s.o.Mux.Find(path)
+	return func(c *dialect.Call) (wire.Header, error) {
+		d := v.s.o.Mux.Find(c.Path)
 		if d != v.d { // what has batches takes their callers everywhere
-			if err := v.enters(snap, d, method, path); err != nil {
+			if err := v.enters(snap, d, c); err != nil {
 				return nil, err
 			}
 		}
 		if !counts {
 			return nil, nil
 		}
-		name, _ := nameOf(snap, d, path)
-		rate, ok := v.s.o.Gate.Rates.Take(infoOf(d, name, method, path), v.Identity.Actor.Name, v.Identity.Actor.Roles)
+		name, _ := nameOf(snap, d, c.Path)
+		rate, ok := v.s.o.Gate.Rates.Take(infoOf(d, name, c.Method, c.Path), v.Identity.Actor.Name, v.Identity.Actor.Roles)
 		if !ok {
 			return nil, nil
 		}
@@ -376,12 +385,14 @@ func (v *Visit) refused(err error) error {
 
 // single runs one call: decode, execute, reply.
 func (v *Visit) single(ctx context.Context, snap *catalog.Snapshot, a *wire.Answer) error {
+	at := v.Recorder.Elapsed()
 	ex, err := v.d.Decode(snap, &v.call)
+	lap(&v.Recorder.Route, v.Recorder, at)
 	if err != nil {
 		return err
 	}
 	for round := 0; ; round++ {
-		if err := v.lend(ex); err != nil {
+		if err := v.permit(snap, ex); err != nil {
 			return err
 		}
 		if v.token != "" && ex.Token == "" {
@@ -410,7 +421,7 @@ func (v *Visit) single(ctx context.Context, snap *catalog.Snapshot, a *wire.Answ
 		if v.w != nil && (v.call.Method == http.MethodGet || v.call.Method == http.MethodHead) {
 			a.Flush = v.flush // what is read in several rounds may be large as well
 		}
-		ex.Reply(out, a)
+		v.reply(ex, out, a)
 		a.Flush = nil
 		v.note(out)
 		return nil
@@ -436,7 +447,7 @@ func (v *Visit) stream(ctx context.Context, snap *catalog.Snapshot, ex *dialect.
 		defer rows.Close()
 	}
 	a.Flush = v.flush
-	ex.Reply(out, a)
+	v.reply(ex, out, a)
 	a.Flush = nil
 	v.note(out)
 	v.Recorder.AddSets(telemetry.Set{
@@ -453,6 +464,23 @@ func (v *Visit) stream(ctx context.Context, snap *catalog.Snapshot, ex *dialect.
 	v.Err = v.s.public(v.Recorder, err)
 	v.release()
 	panic(http.ErrAbortHandler)
+}
+
+// reply writes the answer. What it takes is encoding, but for rows that are waited for, and for what the client takes meanwhile.
+func (v *Visit) reply(ex *dialect.Exchange, out []record.Outcome, a *wire.Answer) {
+	r := v.Recorder
+	at, app, pushed := r.Elapsed(), r.Layer(telemetry.App), v.pushed
+	ex.Reply(out, a)
+	spent := r.Elapsed() - at - (r.Layer(telemetry.App) - app) - (v.pushed - pushed) - a.Hashed
+	r.Encode.Add(int64(max(spent, 0)))
+	r.Hash.Add(int64(a.Hashed))
+}
+
+// lap books the time since at and returns the time now.
+func lap(to *atomic.Int64, r *telemetry.Recorder, at time.Duration) time.Duration {
+	now := r.Elapsed()
+	to.Add(int64(now - at))
+	return now
 }
 
 // note keeps what the log wants to know of the outcomes.
@@ -505,7 +533,7 @@ var buffers = sync.Pool{New: func() any { return &wire.Answer{Body: make([]byte,
 // answer is an empty answer with a buffer that was used before.
 func answer() *wire.Answer {
 	a := buffers.Get().(*wire.Answer)
-	a.Status, a.Header, a.Body, a.Flush = http.StatusOK, a.Header[:0], a.Body[:0], nil
+	a.Status, a.Header, a.Body, a.Flush, a.Hashed = http.StatusOK, a.Header[:0], a.Body[:0], nil, 0
 	return a
 }
 

@@ -40,9 +40,21 @@ type fakeDialect struct{}
 
 func (fakeDialect) Name() string { return "fake" }
 
+func (fakeDialect) OriginsOf(_ *catalog.Snapshot, c *dialect.Call) []string {
+	switch {
+	case c.Path == "/x/shared" && c.Method == "POST":
+		return []string{"https://their.example.com"}
+	case c.Path == "/x/any":
+		return []string{"*"}
+	}
+	return nil
+}
+
 func (fakeDialect) Decode(_ *catalog.Snapshot, c *dialect.Call) (*dialect.Exchange, error) {
 	op := record.Op{Verb: record.Get, Table: c.Path}
 	switch {
+	case c.Path == "/x/open":
+		op = record.Op{Verb: record.Invoke, Invoke: &record.Invocation{Endpoint: "open"}}
 	case strings.HasSuffix(c.Path, "/panic"):
 		panic("boom")
 	case strings.HasSuffix(c.Path, "/list"):
@@ -83,8 +95,8 @@ func (fakeDialect) Decode(_ *catalog.Snapshot, c *dialect.Call) (*dialect.Exchan
 }
 
 // EntryOf lets everybody call public endpoints.
-func (fakeDialect) EntryOf(snap *catalog.Snapshot, method, path string) dialect.Entry {
-	e, _, err := snap.Route(method, path)
+func (fakeDialect) EntryOf(snap *catalog.Snapshot, c *dialect.Call) dialect.Entry {
+	e, _, err := snap.Route(c.Method, c.Path)
 	return dialect.Entry{Public: err == nil && e.Public}
 }
 
@@ -113,7 +125,7 @@ func (fakeDialect) Batch(ctx context.Context, b *dialect.BatchRun, c *dialect.Ca
 		if b.Admit == nil {
 			break
 		}
-		h, err := b.Admit("GET", op.Table)
+		h, err := b.Admit(&dialect.Call{Method: "GET", Path: op.Table})
 		if h == nil && err == nil {
 			continue
 		}
@@ -336,7 +348,10 @@ func TestServer_AnswersWithTheHeadersOfTheWire(t *testing.T) {
 		}
 	}
 	timing := r.header.Get("Server-Timing")
-	for _, part := range []string{"sem_wait;dur=0", "sesh_wait;dur=0", "hub;dur=", "queue;dur=", "be;dur=", "app;dur=", "sql;dur=0;desc=", "total;dur="} {
+	for _, part := range []string{
+		"sem_wait;dur=0", "sesh_wait;dur=0", "hub;dur=", "queue;dur=", "be;dur=", "app;dur=", "sql;dur=0;desc=", "total;dur=",
+		"route;dur=", "auth;dur=", "metadata;dur=", "borrow;dur=", "encode;dur=", "hash;dur=", `db;desc="0 round trips"`,
+	} {
 		if !strings.Contains(timing, part) {
 			t.Errorf("Server-Timing %q lacks %s", timing, part)
 		}

@@ -45,8 +45,18 @@ type Recorder struct {
 	SemWait     atomic.Int64 // waited for a slot of the pool
 	SessionWait atomic.Int64 // waited for the own session
 	Borrow      atomic.Int64 // waited for a connection
-	Rows        atomic.Int64
-	Bytes       atomic.Int64 // of the answer's body
+	Trips       atomic.Int64 // round trips to the database
+	Login       atomic.Int64 // opened a session of the caller's own in the database
+
+	// What the door measures, each within a layer.
+	Metadata atomic.Int64 // got the definitions
+	Auth     atomic.Int64 // found out who is calling
+	Route    atomic.Int64 // decoded
+	Encode   atomic.Int64 // wrote the answer, without waiting for rows and for the client
+	Hash     atomic.Int64 // made the answer's entity tag
+
+	Rows  atomic.Int64
+	Bytes atomic.Int64 // of the answer's body
 
 	setsMu sync.Mutex
 	sets   []Set
@@ -165,6 +175,20 @@ func (r *Recorder) Borrowed(d time.Duration) {
 	}
 }
 
+// Tripped counts n round trips to the database.
+func (r *Recorder) Tripped(n int64) {
+	if r != nil {
+		r.Trips.Add(n)
+	}
+}
+
+// LoggedIn counts d spent on opening a session in the database for the caller.
+func (r *Recorder) LoggedIn(d time.Duration) {
+	if r != nil {
+		r.Login.Add(int64(d))
+	}
+}
+
 // Waited is the time waited for connections so far.
 func (r *Recorder) Waited() time.Duration {
 	if r == nil {
@@ -200,6 +224,8 @@ func Aside(ctx context.Context) (_ context.Context, add func()) {
 			{&r.SemWait, &a.SemWait},
 			{&r.SessionWait, &a.SessionWait},
 			{&r.Borrow, &a.Borrow},
+			{&r.Trips, &a.Trips},
+			{&r.Login, &a.Login},
 			{&r.Rows, &a.Rows},
 		} {
 			n.to.Add(n.from.Load())

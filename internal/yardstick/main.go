@@ -6,6 +6,7 @@
 //	yardstick -db postgres://… -table incident pgbench                  # single inserts of the same row by pgbench, 50 at once
 //	yardstick -db … -table incident -key sys_id serve                   # GET /one/{key} and /list until interrupted
 //	yardstick -db … -table sales_order -key id -child item -fk order_id serve  # GET /expand too: each row with its children
+//	yardstick -db … -numbers salary -tail '}' query 'SELECT …'             # GET / answers the rows of a statement until interrupted
 //
 // The table is read from a database that weir made: its columns, types, keys and indexes are copied as they are into a
 // scratch place (a file, a schema), and the rows are copies of its first row (with -where: the first that matches) with
@@ -102,7 +103,11 @@ func run(ctx context.Context, args []string, out, help io.Writer) (err error) {
 	duration := f.Duration("for", 5*time.Second, "pgbench: how long, in whole seconds")
 	rows := f.Int("rows", 1000, "insert, savepoints: rows a run")
 	runs := f.Int("runs", 7, "insert, savepoints: runs, after one that is not counted")
-	listen := f.String("listen", "127.0.0.1:0", "serve: address; its URL is printed")
+	var q queryOptions
+	numbers := f.String("numbers", "", "query: columns of numbers, separated by commas")
+	f.BoolVar(&q.document, "document", false, "query: the one column of the one row is the JSON of all items")
+	f.StringVar(&q.tail, "tail", "}", "query: what follows the items")
+	listen := f.String("listen", "127.0.0.1:0", "serve, query: address; its URL is printed")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -115,6 +120,14 @@ func run(ctx context.Context, args []string, out, help io.Writer) (err error) {
 	o.flags, o.seconds = strings.Split(*flags, ","), strings.Split(*whole, ",")
 	if *rows < 1 || *runs < 1 {
 		return errors.New("-rows and -runs must be 1 or more")
+	}
+	if f.Arg(0) == "query" {
+		q.numbers = strings.Split(*numbers, ",")
+		st, err := openStatement(ctx, o.db, f.Arg(1))
+		if err != nil {
+			return err
+		}
+		return errors.Join(serve(ctx, out, *listen, queryHandler(st, q)), st.close())
 	}
 	d, err := open(ctx, &o, f.Arg(0) == "serve")
 	if err != nil {
@@ -139,7 +152,7 @@ func run(ctx context.Context, args []string, out, help io.Writer) (err error) {
 	case "serve":
 		return serve(ctx, out, *listen, handler(d, o))
 	}
-	return fmt.Errorf("what to do? insert, savepoints, pgbench or serve, not %q", f.Arg(0))
+	return fmt.Errorf("what to do? insert, savepoints, pgbench, serve or query, not %q", f.Arg(0))
 }
 
 func open(ctx context.Context, o *options, serving bool) (database, error) {

@@ -1,10 +1,12 @@
 package dialecttest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -33,6 +35,7 @@ const Base = "https://weir.test"
 var Actors = map[string]record.Actor{
 	"admin": {Key: "6816f79cc0a8016401c5a33be04be441", Name: "admin", Roles: []string{"admin"}},
 	"itil":  {Key: "40ffc6683dd254c4684cfdad332e0a84", Name: "beth.anglin", Roles: []string{"itil"}},
+	"guest": {Name: "guest"}, // nobody
 	"ess":   {Key: "62826bf03710200044e0bfc8bcbe5df1", Name: "abel.tuter", Roles: []string{"ess"}},
 }
 
@@ -148,6 +151,13 @@ func Do(ctx context.Context, s Server, call *dialect.Call) *wire.Answer {
 	if b, ok := s.Dialect.(dialect.Batcher); ok && b.IsBatch(call.Method, call.Path) {
 		b.Batch(ctx, batchRun(s.Snapshot, s.Executor, s.Dialect), call, a)
 		return a
+	}
+	if l, ok := s.Dialect.(dialect.Loader); ok {
+		if _, ok := l.Loads(s.Snapshot, call); ok {
+			l.Load(ctx, &dialect.LoadRun{Snapshot: s.Snapshot, Exec: s.Executor, Public: func(err error) error { return err }},
+				call, io.NopCloser(bytes.NewReader(call.Body)), a)
+			return a
+		}
 	}
 	x, err := s.Dialect.Decode(s.Snapshot, call)
 	for err == nil {

@@ -29,11 +29,11 @@ func New(opt Options) *Dialect {
 func (d *Dialect) Name() string { return "now" }
 
 // EntryOf lets everybody call public scripted endpoints.
-func (d *Dialect) EntryOf(snap *catalog.Snapshot, method, path string) dialect.Entry {
-	if own(path) {
+func (d *Dialect) EntryOf(snap *catalog.Snapshot, c *dialect.Call) dialect.Entry {
+	if own(c.Path) {
 		return dialect.Entry{}
 	}
-	e, _, lost := snap.Route(method, path)
+	e, _, lost := snap.Route(c.Method, c.Path)
 	return dialect.Entry{Public: lost == nil && e.Public}
 }
 

@@ -98,7 +98,7 @@ func (o *Options) problemOf(err error) problem {
 		}
 	}
 	if p.message == "" {
-		if p.message = e.Msg; e.Field != "" && kind != record.NotAllowed && !strings.Contains(e.Msg, e.Field) {
+		if p.message = e.Msg; e.Field != "" && kind != record.NotAllowed && !strings.HasPrefix(e.Msg, e.Field) {
 			p.message = e.Field + ": " + e.Msg
 		}
 	}
@@ -269,6 +269,9 @@ func (o *Options) idOf(c *dialect.Call) string {
 	}
 	return id
 }
+
+// TraceOf is what a request is called.
+func (d *Dialect) TraceOf(c *dialect.Call) string { return d.options().idOf(c) }
 
 // trace adds the header that repeats the request's id.
 func (o *Options) trace(a *wire.Answer, id string) {

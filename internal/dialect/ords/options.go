@@ -50,6 +50,8 @@ type Options struct {
 	//
 	// Defaults to false.
 	CSVGuard bool `yaml:"csv_guard"`
+	// Load are the settings of batch loads.
+	Load LoadOptions `yaml:"load"`
 	// Debug adds to an error what the database said and the SQL (debug.printDebugToScreen). Not for strangers.
 	//
 	// Defaults to false.
@@ -81,6 +83,7 @@ func (o *Options) Defaults() {
 	if o.MaxForwards == 0 {
 		o.MaxForwards = 5
 	}
+	o.Load.defaults()
 	if o.TraceHeader == "" {
 		o.TraceHeader = "Request-Id"
 	}
@@ -107,6 +110,10 @@ func (o *Options) Validate() error {
 	check("max_query", o.MaxQuery, 1)
 	check("max_conditions", o.MaxConditions, 1)
 	check("max_forwards", o.MaxForwards, 1)
+	check("load.rows", o.Load.Rows, 1)
+	check("load.bytes", o.Load.Bytes, 1)
+	check("load.line", o.Load.Line, 1)
+	check("load.listed", o.Load.Listed, 1)
 	if f := o.ErrorFormat; f != ErrorAuto && f != ErrorJSON && f != ErrorHTML {
 		faults = append(faults, fmt.Errorf("ords.error_format: %q is not AUTO, JSON or HTML", f))
 	}

@@ -24,6 +24,7 @@ type Dialect struct {
 var (
 	_ dialect.Dialect = (*Dialect)(nil)
 	_ dialect.Namer   = (*Dialect)(nil)
+	_ dialect.Traced  = (*Dialect)(nil)
 )
 
 // New is a dialect with the given settings.
@@ -61,6 +62,7 @@ type request struct {
 	status   int
 	headers  []headerField
 	forwards int
+	from     *handler // the block
 }
 
 // Decode reads a call: what is reserved in a schema first, then SQL endpoints, then tables and views.
@@ -81,12 +83,12 @@ func (q *request) decode() (*dialect.Exchange, error) {
 	if q.query, err = parseParams(q.call.RawQuery); err != nil {
 		return nil, err
 	}
-	if x, err := q.decodeReserved(); x != nil || err != nil {
-		return x, err
-	}
 	h, values, missed := q.schema.route(q.method, &q.at)
 	if err := q.entered(h); err != nil {
 		return nil, err
+	}
+	if x, err := q.decodeReserved(); x != nil || err != nil {
+		return x, err
 	}
 	if h != nil {
 		return q.decodeHandler(h, values, missed.slash)
@@ -103,6 +105,17 @@ func (q *request) decode() (*dialect.Exchange, error) {
 	return nil, notAllowed(missed.allow)
 }
 
+// entered is the error of a caller whom a block forwards to what the door has not opened: the caller may have chosen where to.
+func (q *request) entered(h *handler) error {
+	if q.from == nil || h != nil && h.def.Public {
+		return nil
+	}
+	if isGuest(&q.call.Actor) || h != nil && len(h.def.SQL.Auth) > 0 && !slices.Equal(h.def.SQL.Auth, q.from.def.SQL.Auth) {
+		return record.Errorf(record.Unauthenticated, "", "the block forwards to what takes other callers")
+	}
+	return nil
+}
+
 // locate finds the schema of a call's path.
 func (q *request) locate() error {
 	at, ok := addressOf(q.call)
@@ -112,23 +125,6 @@ func (q *request) locate() error {
 	q.at = at
 	if q.schema = q.d.modelOf(q.snap).schemas[at.schema]; q.schema == nil {
 		return unmapped()
-	}
-	return nil
-}
-
-// entered refuses what the door did not mean to open. It decides by the decoded path, where a slash that was sent as %2F may lead to
-// another endpoint, of which less is asked.
-func (q *request) entered(h *handler) error {
-	if !strings.Contains(q.at.path, "%2F") && !strings.Contains(q.at.path, "%2f") {
-		return nil
-	}
-	door := q.d.endpointOf(q.snap, q.call.Method, q.call.Path)
-	switch {
-	case door == nil && h == nil:
-	case door != nil && h != nil && door.Public == h.def.Public && slices.Equal(door.SQL.Auth, h.def.SQL.Auth):
-	case door == nil && h.def.Public || door == nil && len(h.def.SQL.Auth) == 0: // the door let in nobody but those who are known
-	default:
-		return notFound()
 	}
 	return nil
 }
@@ -144,6 +140,9 @@ func notFound() error { return record.Errorf(record.NotFound, "", "Not Found") }
 
 // notAllowed is the error of a method that a path does not have; allow are those that it has.
 func notAllowed(allow []string) error {
+	if slices.Contains(allow, "GET") && !slices.Contains(allow, "HEAD") {
+		allow = append(allow, "HEAD")
+	}
 	return record.Errorf(record.NotAllowed, strings.Join(allow, ", "), "The method is not allowed for this resource")
 }
 

@@ -1,7 +1,9 @@
 package ords
 
 import (
+	"slices"
 	"strconv"
+	"time"
 
 	"weir/internal/catalog"
 	"weir/internal/record"
@@ -90,7 +92,7 @@ func (r *reply) unchanged(o *record.Outcome, a *wire.Answer) bool {
 		return false
 	}
 	etag := `"` + o.SQL.Tag + `"`
-	if !o.SQL.Same {
+	if !o.SQL.Same && !slices.Contains(tagsOf(r.call.Header, "If-None-Match"), anyTag) {
 		a.Header.Add("ETag", etag)
 		r.headers = len(a.Header)
 		return false
@@ -138,7 +140,9 @@ func (r *reply) finish(a *wire.Answer) {
 // finish is the end of an answer whose body begins at from and is not on its way yet.
 func (q *request) finish(a *wire.Answer, from int, hash bool) {
 	if hash && a.Status == 200 {
+		began := time.Now()
 		etag := hashTag(a.Body[from:])
+		a.Hashed = time.Since(began)
 		if hasTag(tagsOf(q.call.Header, "If-None-Match"), etag) {
 			a.Status, a.Body = 304, a.Body[:from]
 			a.Header.Del("Content-Type")

@@ -253,9 +253,8 @@ func (s *schema) resource(at *address) string {
 	return ""
 }
 
-// endpointOf finds the SQL endpoint that a method and path lead to, nil if there is none.
-func (d *Dialect) endpointOf(snap *catalog.Snapshot, method, path string) *catalog.Endpoint {
-	c := &dialect.Call{Method: method, Path: path}
+// endpointOf finds the SQL endpoint that a call leads to, nil if there is none.
+func (d *Dialect) endpointOf(snap *catalog.Snapshot, c *dialect.Call) *catalog.Endpoint {
 	at, ok := addressOf(c)
 	if !ok {
 		return nil

@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"weir/internal/autorest"
 	"weir/internal/catalog"
 	"weir/internal/dialect/dialecttest"
 	"weir/internal/engine"
@@ -186,4 +187,14 @@ func TestGolden_Table(t *testing.T) {
 			return dialecttest.Server{Snapshot: o.snap, Executor: o.exec, Dialect: o.d}
 		})
 	})
+}
+
+// officeColumn is a column of the employees.
+func officeColumn(t testing.TB, name string) *autorest.Column {
+	t.Helper()
+	col := New(Options{}).modelOf(officeSnapshot(t)).schemas["hr"].tables.shapes["emp"].Column(name)
+	if col == nil {
+		t.Fatalf("no column %s", name)
+	}
+	return col
 }

@@ -33,11 +33,8 @@ func tagsOf(h wire.Header, name string) []string {
 func appendTags(list []string, s string) []string {
 	for {
 		s = strings.TrimLeft(s, " \t,")
-		if s == "" {
+		if s = strings.TrimPrefix(s, "W/"); s == "" {
 			return list
-		}
-		if strings.HasPrefix(s, "W/") {
-			s = s[2:]
 		}
 		if s[0] != '"' { // what quotes are missing from is taken as it stands
 			tag, more, _ := strings.Cut(s, ",")

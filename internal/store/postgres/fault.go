@@ -111,7 +111,7 @@ func translatePlain(ctx context.Context, err error, sql string) *record.Error {
 	if !asPgError(err, &pg) {
 		return translate(ctx, err, nil)
 	}
-	if infra(pg.Code) || pg.Code == "0A000" && pg.Routine == "RevalidateCachedQuery" {
+	if infra(pg.Code) || pg.Code == "25006" || pg.Code == "0A000" && pg.Routine == "RevalidateCachedQuery" {
 		return translate(ctx, err, nil)
 	}
 	cause := sqlError(sql, pg)

@@ -40,6 +40,33 @@ func (t *tx) Load(ctx context.Context, table *catalog.Table, fields []string, ro
 	return nil
 }
 
+// flush sends what is pending.
+func (t *tx) flush(ctx context.Context) error {
+	if t.done {
+		return record.Errorf(record.Internal, "", "the transaction is over")
+	}
+	before := t.before()
+	if len(before) == 0 {
+		return nil
+	}
+	err := t.session.pg.Exec(ctx, strings.Join(before, "; ")).Close()
+	if err != nil && !t.begun && t.conn.pooled != nil && broken(ctx, t.conn) {
+		t.store.release(t.conn)
+		conn, again := t.store.acquire(ctx)
+		if again != nil {
+			t.done = true
+			return again
+		}
+		t.conn, t.session = conn, sessionOf(conn)
+		err = t.session.pg.Exec(ctx, strings.Join(t.before(), "; ")).Close()
+	}
+	if err != nil {
+		return err
+	}
+	t.pending, t.begun = t.pending[:0], true
+	return nil
+}
+
 // copySource writes rows in the text form of COPY as they are read from it: columns end with a tab, rows with a line feed,
 // null is \N.
 type copySource struct {

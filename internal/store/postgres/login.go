@@ -10,6 +10,7 @@ import (
 
 	"weir/internal/record"
 	"weir/internal/store"
+	"weir/internal/telemetry"
 )
 
 // logIn opens a session as a database user, for one call. The user's rights are the server's business, but weir's own login
@@ -32,12 +33,15 @@ func (s *Store) logIn(ctx context.Context, l *record.Login) (lease, error) {
 	if err := s.logins.take(ctx); err != nil {
 		return lease{}, err
 	}
+	began := time.Now()
 	conn, err := pgx.ConnectConfig(ctx, c)
+	telemetry.From(ctx).LoggedIn(time.Since(began))
 	if err != nil {
 		s.logins.give()
 		return lease{}, loginFault(ctx, err)
 	}
-	own := lease{conn: conn}
+	own := lease{conn: conn, meter: newMeter(ctx, conn)}
+	own.meter.from = 0 // the login's round trips too
 	if conn.PgConn().ParameterStatus("is_superuser") != "off" {
 		s.logOut(own)
 		return lease{}, record.Errorf(record.Forbidden, "", "the database user is a superuser: it serves no calls")
@@ -70,5 +74,5 @@ func (s *Store) logOut(l lease) {
 // noLogins is the error of who waited for a session of its own in vain.
 func noLogins(st store.Stats, wait time.Duration) *record.Error {
 	return record.Errorf(record.Unavailable, "", "no session of a database user came free within %s: %d of %d in use, %d waiting; see database.logins.max",
-		wait, st.InUse, st.Max, st.Waiting)
+		wait, st.InUse, st.Max, st.Waiting).By(record.RulePool)
 }

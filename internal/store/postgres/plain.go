@@ -143,14 +143,12 @@ func (t *tx) Run(ctx context.Context, st *store.Statement, args []record.Value) 
 	if err := store.CheckVerb(st.SQL); err != nil {
 		return nil, 0, rejected(err)
 	}
+	return t.runPlain(ctx, st, args)
+}
+
+func (t *tx) runPlain(ctx context.Context, st *store.Statement, args []record.Value) (*record.Rows, int64, error) {
 	began := time.Now()
 	defer func() { telemetry.From(ctx).Statement(time.Since(began)) }()
-	if t.session.stmts[st.SQL] == nil {
-		// What the server refuses to prepare fails the transaction, so that it must have begun, and be marked, before.
-		if err := t.flush(ctx); err != nil {
-			return nil, 0, translate(ctx, err, nil)
-		}
-	}
 	c, err := t.start(ctx, step{st: st, plain: true, values: args})
 	if err != nil {
 		return nil, 0, t.conn.fault(ctx, err, st.SQL)
@@ -175,33 +173,6 @@ func (t *tx) Run(ctx context.Context, st *store.Statement, args []record.Value) 
 		return nil, affected, nil
 	}
 	return rows, affected, nil
-}
-
-// flush sends what is pending.
-func (t *tx) flush(ctx context.Context) error {
-	if t.done {
-		return record.Errorf(record.Internal, "", "the transaction is over")
-	}
-	before := t.before()
-	if len(before) == 0 {
-		return nil
-	}
-	err := t.session.pg.Exec(ctx, strings.Join(before, "; ")).Close()
-	if err != nil && !t.begun && t.conn.pooled != nil && broken(ctx, t.conn) {
-		t.store.release(t.conn)
-		conn, again := t.store.acquire(ctx)
-		if again != nil {
-			t.done = true
-			return again
-		}
-		t.conn, t.session = conn, sessionOf(conn)
-		err = t.session.pg.Exec(ctx, strings.Join(t.before(), "; ")).Close()
-	}
-	if err != nil {
-		return err
-	}
-	t.pending, t.begun = t.pending[:0], true
-	return nil
 }
 
 // Describe asks the server what a statement takes and gives. It is prepared, and planned once without values as the role
@@ -267,20 +238,17 @@ func (s *Store) describe(ctx context.Context, sql string, natives []string, role
 // paramTypes looks up the types of parameters that are known.
 func paramTypes(ctx context.Context, conn *pgx.Conn, natives []string) ([]uint32, error) {
 	oids := make([]uint32, len(natives))
-	if strings.Join(natives, "") == "" {
-		return oids, nil
-	}
-	rows, err := conn.Query(ctx, `SELECT coalesce(to_regtype(nullif(n, ''))::oid, 0) FROM unnest($1::text[]) WITH ORDINALITY u (n, i) ORDER BY i`, natives)
-	if err != nil {
-		return nil, err
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[uint32])
-	if err != nil {
-		return nil, err
-	}
 	for i, name := range natives {
-		if oids[i] = list[i]; name != "" && list[i] == 0 {
+		if name == "" {
+			continue
+		}
+		err := conn.QueryRow(ctx, "SELECT coalesce(to_regtype($1)::oid, 0)", name).Scan(&oids[i])
+		var pg *pgconn.PgError
+		if asPgError(err, &pg) && !infra(pg.Code) || err == nil && oids[i] == 0 {
 			return nil, record.Errorf(record.Invalid, "", "the database has no type %.60q", name)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	return oids, nil
@@ -342,8 +310,9 @@ func describeTypes(ctx context.Context, tx pgx.Tx, desc *pgconn.StatementDescrip
 // mayRun plans the prepared statement with nulls and reports a right that is lacking. Other faults of planning are no faults
 // of the statement: its values will be others.
 func mayRun(ctx context.Context, tx pgx.Tx, sql string, params int) error {
-	if word, _ := store.FirstWord(sql); word == "CALL" || word == "TRUNCATE" || word == "LOCK" || word == "NOTIFY" || word == "REFRESH" || word == "EXPLAIN" {
-		return nil // not to be explained
+	switch word, _ := store.FirstWord(sql); word {
+	case "CALL", "TRUNCATE", "LOCK", "NOTIFY": // these have no plan
+		return nil
 	}
 	values := ""
 	if params > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"weir/internal/catalog"
 	"weir/internal/record"
 	"weir/internal/store"
 	"weir/internal/store/storetest"
@@ -269,6 +270,66 @@ func roleFor(t *testing.T) string {
 	return name
 }
 
+// TestPlain_SharesItsConnectionWithOurs has one connection serve both by turns, ours after all that theirs can do to it.
+func TestPlain_SharesItsConnectionWithOurs(t *testing.T) {
+	s := open(t, Options{Max: 1, Min: 1, RequestIDs: true})
+	if s == nil {
+		return
+	}
+	own, err := catalog.System().Table("sequence")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := func(after string) {
+		t.Helper()
+		res, err := s.Query(t.Context(), &store.Read{Snapshot: catalog.System(), Table: own, Fields: []string{"name"}})
+		if err != nil {
+			t.Fatalf("after %s: %v", after, err)
+		}
+		if err := res.Materialise(0); err != nil {
+			t.Fatalf("after %s: %v", after, err)
+		}
+	}
+	o := store.SQLOptions{ID: "x", Timeout: time.Second}
+	state := "SELECT current_user, current_setting('statement_timeout'), current_setting('application_name')"
+	theirs := func(o store.SQLOptions, want string) {
+		t.Helper()
+		if got := one(t, s, o, state); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	theirs(o, Role+"|1s|weir x")
+	ours("a query")
+	theirs(store.SQLOptions{}, Role+"|30s|weir")
+	_, _ = get(t, s, o, "SELECT 1/0")
+	ours("a failure")
+	for _, end := range []func(store.Tx){func(tx store.Tx) { tx.Rollback() }, func(tx store.Tx) { _ = tx.Commit(t.Context()) }} {
+		for _, sql := range []string{state, "SELECT 1/0", "SELECT nothing"} {
+			tx, err := s.BeginPlain(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, _ = tx.Run(t.Context(), &store.Statement{SQL: sql}, nil)
+			end(tx)
+			tx.Rollback()
+			ours("a transaction of " + sql)
+			theirs(o, Role+"|1s|weir x")
+			mustTx := func() {
+				tx, err := s.Begin(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer tx.Rollback()
+				if _, err := tx.Query(t.Context(), &store.Read{Snapshot: catalog.System(), Table: own, Fields: []string{"name"}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			mustTx() // rolled back, its settings too
+			theirs(o, Role+"|1s|weir x")
+		}
+	}
+}
+
 func TestPlain_EndsInTheDatabaseToo(t *testing.T) {
 	s := open(t, Options{})
 	if s == nil {
@@ -435,5 +496,90 @@ func TestLogin_WrongPassword(t *testing.T) {
 	}
 	if st := s.logins.stats(); st.InUse != 0 {
 		t.Errorf("%+v", st)
+	}
+}
+
+func TestPlain_GoesOnWhenItsConnectionsAreCut(t *testing.T) {
+	s := open(t, Options{})
+	if s == nil {
+		return
+	}
+	sel := func() {
+		t.Helper()
+		if got := one(t, s, store.SQLOptions{}, "SELECT current_user"); got != Role {
+			t.Errorf("it runs as %s", got)
+		}
+	}
+	sel()
+	cut(t, s)
+	sel()
+	cut(t, s)
+	tx, err := s.BeginPlain(t.Context(), store.SQLOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if rows, _, err := tx.Run(t.Context(), &store.Statement{SQL: "SELECT current_user"}, nil); err != nil || rows.At(0)[0].Text() != Role {
+		t.Errorf("in a transaction: %v, %v", rows, err)
+	}
+	// A connection that is cut within a transaction is not another one's.
+	var pid string
+	if rows, _, err := tx.Run(t.Context(), &store.Statement{SQL: "SELECT pg_backend_pid()"}, nil); err == nil {
+		pid = rows.At(0)[0].Text()
+	}
+	do(t, s, "SELECT pg_terminate_backend("+pid+")")
+	if _, _, err := tx.Run(t.Context(), &store.Statement{SQL: "SELECT current_user"}, nil); record.KindOf(err) != record.Unavailable {
+		t.Errorf("cut in the middle: %v", err)
+	}
+	tx.Rollback()
+	sel()
+	// A column of another type than before: connections remember how they read it.
+	do(t, s, "CREATE TABLE shape (a int); INSERT INTO shape VALUES (1)")
+	st := &store.Statement{SQL: "SELECT a FROM shape"}
+	read := func(want record.Type) {
+		t.Helper()
+		rows, err := s.Select(t.Context(), st, nil, store.SQLOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		if row, _ := rows.Next(); rows.Types[0] != want || row[0].Text() != "1" {
+			t.Errorf("%v of type %s", row, rows.Types[0])
+		}
+	}
+	s.role.granted = time.Time{}
+	read(record.TypeInteger)
+	do(t, s, "ALTER TABLE shape ALTER a TYPE text")
+	read(record.TypeString)
+}
+
+func TestDescribe_TakesTheTypesOfParameters(t *testing.T) {
+	s := open(t, Options{})
+	if s == nil {
+		return
+	}
+	d, err := s.Describe(t.Context(), "SELECT $1 AS a, $2 AS b, $3::numeric(6,2) AS c", []string{"timestamp with time zone", "", ""})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &store.Described{
+		Params: []store.DescribedColumn{
+			{Type: record.TypeDateTime, Native: "timestamp with time zone"}, {Type: record.TypeString, Native: "text"}, {Type: record.TypeDecimal, Native: "numeric"},
+		},
+		Columns: []store.DescribedColumn{
+			{Name: "a", Type: record.TypeDateTime, Native: "timestamp with time zone"},
+			{Name: "b", Type: record.TypeString, Native: "text"},
+			{Name: "c", Type: record.TypeDecimal, Native: "numeric(6,2)"},
+		},
+	}
+	if diff := cmp.Diff(want, d); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := s.Describe(t.Context(), "SELECT $1", []string{"no type"}); record.KindOf(err) != record.Invalid {
+		t.Error(err)
+	}
+	do(t, s, `CREATE SCHEMA hidden; CREATE TABLE hidden.t ("A b" int); CREATE TABLE t (x int)`)
+	if d, err = s.Describe(t.Context(), `SELECT h."A b", t.x FROM hidden.t h, t`, nil); err != nil || d.Columns[0].Table != "hidden.t" || d.Columns[0].Column != "A b" || d.Columns[1].Table != "t" {
+		t.Errorf("%+v, %v", d, err)
 	}
 }

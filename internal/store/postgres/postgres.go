@@ -172,6 +172,7 @@ func (s *Store) config(maxConns, minConns int, params map[string]string) *pgxpoo
 	c.PingTimeout = s.opts.Connect
 	s.session(c.ConnConfig, params)
 	// A context that ends cancels the statement in the database; the connection stays good.
+	c.ConnConfig.DialFunc = counting(c.ConnConfig.DialFunc)
 	c.ConnConfig.BuildContextWatcherHandler = func(pg *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: pg, DeadlineDelay: 5 * time.Second}
 	}
@@ -270,7 +271,7 @@ func (s *Store) Stats() store.Stats {
 // exhausted is the error of who waited for a connection in vain.
 func (s *Store) exhausted(_ store.Stats, wait time.Duration) *record.Error {
 	return record.Errorf(record.Unavailable, "", "no database connection came free within %s: %s; see database.pool.max and database.pool.wait",
-		wait, s.Stats())
+		wait, s.Stats()).By(record.RulePool)
 }
 
 // Resize changes how many connections there may be and how long work waits for one; 0 leaves it. Connections in use are not
@@ -304,6 +305,7 @@ func (s *Store) closeSurplus(conn *pgxpool.Conn) bool {
 type lease struct {
 	conn   *pgx.Conn
 	pooled *pgxpool.Conn // nil: the caller's own
+	meter  meter
 }
 
 // acquire takes a connection, waiting for one no longer than the slots allow.
@@ -316,12 +318,13 @@ func (s *Store) acquire(ctx context.Context) (lease, error) {
 		s.slots.give()
 		return lease{}, translate(ctx, err, nil)
 	}
-	return lease{conn: conn.Conn(), pooled: conn}, nil
+	return lease{conn: conn.Conn(), pooled: conn, meter: newMeter(ctx, conn.Conn())}, nil
 }
 
 // release gives a connection back. One that broke meanwhile tells that the others are likely broken too, as after a
 // restart of the server: the idle ones are dropped before somebody else meets them.
 func (s *Store) release(l lease) {
+	l.meter.stop()
 	if l.pooled == nil {
 		s.logOut(l)
 		return
@@ -337,6 +340,7 @@ func (s *Store) release(l lease) {
 
 // drop ends a connection in the middle of its work, without a goodbye: the server is still sending.
 func (s *Store) drop(l lease) {
+	l.meter.stop()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	l.conn.Close(ctx)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,10 +21,10 @@ const Role = "weir_endpoint"
 // role is the database role of the operator's statements. It is made when the first of them comes, never for databases
 // whose projects have none.
 type role struct {
-	mu      sync.Mutex
-	known   bool
-	name    string    // "": the login's own
-	granted time.Time // when its rights were last looked after
+	name atomic.Pointer[string] // nil: not known yet; "": the login's own
+
+	mu      sync.Mutex // of who makes it or looks after its rights
+	granted time.Time  // when that was last done
 }
 
 // grantEvery is the least pause between two looks after the rights of the role: a statement that is refused for good must
@@ -33,11 +34,15 @@ const grantEvery = 10 * time.Second
 // endpointRole is the role of the operator's statements: weir_endpoint when the login is a superuser or can become that role
 // otherwise, else the login itself.
 func (s *Store) endpointRole(ctx context.Context) (string, error) {
+	if name := s.role.name.Load(); name != nil {
+		return *name, nil
+	}
 	s.role.mu.Lock()
 	defer s.role.mu.Unlock()
-	if s.role.known {
-		return s.role.name, nil
+	if name := s.role.name.Load(); name != nil {
+		return *name, nil
 	}
+	name := ""
 	err := s.with(ctx, func(conn *pgx.Conn) error {
 		var super, maker, there bool
 		err := conn.QueryRow(ctx, `SELECT rolsuper, rolcreaterole, EXISTS (SELECT 1 FROM pg_roles WHERE rolname = $1)
@@ -56,17 +61,18 @@ func (s *Store) endpointRole(ctx context.Context) (string, error) {
 				return err
 			}
 		}
-		s.role.known = true
 		if !there {
 			return nil
 		}
-		s.role.name = Role
+		name = Role
 		return grant(ctx, conn)
 	})
-	if err == nil {
-		s.role.granted = time.Now()
+	if err != nil {
+		return "", err
 	}
-	return s.role.name, err
+	s.role.granted = time.Now()
+	s.role.name.Store(&name)
+	return name, nil
 }
 
 // makeRole creates the role. Nodes that start together may both try.
@@ -96,7 +102,7 @@ BEGIN
 		EXECUTE format('GRANT USAGE ON SCHEMA %%I TO %[1]s', r.nspname);
 	END LOOP;
 	FOR r IN SELECT c.oid, n.nspname, c.relname, p.name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) p (name)
+		CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE'), ('TRUNCATE')) p (name)
 		WHERE c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', '%[2]s')
 		AND NOT has_table_privilege('%[1]s', c.oid, p.name) AND has_table_privilege(c.oid, p.name || ' WITH GRANT OPTION')
 	LOOP
@@ -135,7 +141,7 @@ func (s *Store) regrant(ctx context.Context, refused error, now bool) bool {
 	}
 	s.role.mu.Lock()
 	defer s.role.mu.Unlock()
-	if s.role.name == "" || !now && time.Since(s.role.granted) < grantEvery {
+	if name := s.role.name.Load(); name == nil || *name == "" || !now && time.Since(s.role.granted) < grantEvery {
 		return false
 	}
 	s.role.granted = time.Now()

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -88,6 +89,16 @@ func sessionOf(l lease) *session {
 	return s
 }
 
+// prepared reports whether all of them are prepared.
+func (s *session) prepared(steps []step) bool {
+	for i := range steps {
+		if s.stmts[steps[i].st.SQL] == nil {
+			return false
+		}
+	}
+	return true
+}
+
 func (s *session) prepare(ctx context.Context, st *store.Statement) (*prepared, error) {
 	p := s.stmts[st.SQL]
 	if p == nil {
@@ -125,6 +136,17 @@ func (s *session) start(ctx context.Context, before []string, steps ...step) (*c
 			return nil, s.fail(err)
 		}
 		clear(s.stmts)
+	}
+	if len(before) > 0 && !s.prepared(steps) && (!s.certain || steps[0].plain) {
+		// What a statement may name is looked up when it is prepared, so that the session must be in order by then. And what
+		// the server refuses to prepare fails a transaction, which must have begun, and be marked, before.
+		if err := s.pg.Exec(ctx, strings.Join(before, "; ")).Close(); err != nil {
+			return nil, s.fail(err)
+		}
+		before = nil
+		if s.pg.TxStatus() == 'I' {
+			s.settle()
+		}
 	}
 	for i := range steps {
 		p, err := s.prepare(ctx, steps[i].st)

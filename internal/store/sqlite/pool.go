@@ -85,7 +85,7 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 	case <-timer.C:
 		st := p.stats()
 		err = record.Errorf(record.Unavailable, "",
-			"no %s connection to the database came within %s: %s; see database.pool.wait and database.pool.max", p.what, wait, st)
+			"no %s connection to the database came within %s: %s; see database.pool.wait and database.pool.max", p.what, wait, st).By(record.RulePool)
 		p.mu.Lock()
 		p.timeouts++
 		p.mu.Unlock()

@@ -129,6 +129,8 @@ func testPlainDescribe(t *testing.T, s store.Store) {
 		{"ATTACH 'x' AS y", "", "ATTACH"},
 		{"/* a */ SET search_path = x", "", "SET"},
 		{"COMMIT", "", "COMMIT"},
+		{" EXPLAIN SELECT 1", "", "EXPLAIN"},
+		{"/* /* nested */", "", ""},
 	} {
 		st := mine(s, c.sql)
 		_, err := s.Describe(t.Context(), st.SQL, nil)
@@ -406,6 +408,11 @@ func testExplain(t *testing.T, s store.Store) {
 		if analyze != strings.Contains(e.Text, "Execution Time") {
 			t.Errorf("analyze %t:\n%s", analyze, e.Text)
 		}
+	}
+	st.Params = []store.Param{{Type: record.TypeInteger}}
+	if e, err := s.Explain(ctx, st, nil, false, store.SQLOptions{}); err != nil || strings.Contains(e.Text, "NULL") || !json.Valid(e.JSON) ||
+		s.Name() == "postgres" && !strings.Contains(e.Text, "$1") {
+		t.Errorf("a plan for any values: %+v, %v", e, err)
 	}
 	for _, sql := range []string{"DELETE FROM pair", "INSERT INTO pair (a, b) VALUES ('x', 9)", "DROP TABLE pair", "WITH x AS (SELECT 1) DELETE FROM pair", "SELECT nothing", "EXPLAIN SELECT 1"} {
 		if _, err := s.Explain(ctx, mine(s, sql), nil, true, store.SQLOptions{}); record.KindOf(err) != record.Rejected {
