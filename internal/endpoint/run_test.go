@@ -279,3 +279,20 @@ func TestBlock_CallsAProcedure(t *testing.T) {
 		}
 	})
 }
+
+func TestNested_RowsAreBounded(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		const sql = "\nSELECT id, CURSOR(SELECT id FROM emp WHERE dept_id = d.id ORDER BY id) AS emps, CURSOR(SELECT id FROM emp LIMIT 3) AS few FROM dept d WHERE id = 1"
+		w.mustApply(map[string]string{"one": "-- @method GET one" + sql, "slow": "-- @method GET slow\n-- @nested rows" + sql})
+		for n, want := range map[int]string{
+			1: `[{"id":1,"emps":[{"id":10}],"few":[{"id":10}]}]`, 2: `[{"id":1,"emps":[{"id":10},{"id":11}],"few":[{"id":10},{"id":11}]}]`,
+		} {
+			w.r.MaxRows(n)
+			for _, name := range []string{"one", "slow"} {
+				if got := squeeze(w.rows(w.call(name, nil))); got != want {
+					t.Errorf("%s, at most %d: %s, want %s", name, n, got, want)
+				}
+			}
+		}
+	})
+}

@@ -73,7 +73,17 @@ func (r *Runner) prepare(of *catalog.SQLStatement, w *wrapping) *prepared {
 
 // bounded is a text with the bound on nested rows in its place.
 func (r *Runner) bounded(sql string) string {
-	return strings.ReplaceAll(sql, catalog.MaxRowsMark, strconv.Itoa(r.opt.MaxRows))
+	return strings.ReplaceAll(sql, catalog.MaxRowsMark, strconv.FormatInt(r.maxRows.Load(), 10))
+}
+
+// MaxRows changes how many rows a nested query answers at most.
+func (r *Runner) MaxRows(n int) {
+	if r.maxRows.Swap(int64(n)) == int64(n) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.texts)
 }
 
 // typeNamed is a type by its name, Untyped for "".
