@@ -123,6 +123,13 @@ func WaysOf(names []string) Way {
 	return all
 }
 
+// Hosted is a [Dialect] whose paths say of which other sites' pages may call them, beside those that may call everything (cors.origins).
+type Hosted interface {
+	Dialect
+	// OriginsOf are the origins of such pages, for the head of a call; "*" is all, without their users' credentials.
+	OriginsOf(snap *catalog.Snapshot, c *Call) []string
+}
+
 // Issuer is a [Dialect] with a place of its own where clients get access tokens.
 type Issuer interface {
 	Dialect

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"weir/internal/dialect"
 )
 
 // base is "scheme://host" as the client knows this server, for links in answers. What forwarding headers say counts when it comes from
@@ -51,18 +53,25 @@ func plainHost(h string) bool {
 const exposed = "X-CSRF-Token, sap-statistics, sap-perf-fesrec, sap-message, sap-metadata-last-modified, DataServiceVersion, OData-Version, OData-EntityId, " +
 	"ETag, Location, Retry-After, AsyncResult, Preference-Applied, Repeatability-Result, Server-Timing, X-Transaction-ID, X-Total-Count, Link"
 
-// cors lets pages of the origins in the setting cors.origins call, and answers their browsers' questions before. answered says that
-// the request was such a question.
+// cors lets pages of other origins call that may: of everything those in the setting cors.origins, of a path those that it names itself.
+// It answers their browsers' questions before. answered says that the request was such a question.
 func (s *Server) cors(w http.ResponseWriter, r *http.Request) (answered bool) {
 	origin := r.Header.Get("Origin")
-	if origin == "" || !slices.Contains(s.cfg.CORS.Origins, origin) {
+	if origin == "" {
 		return false
 	}
 	h := w.Header()
-	h.Add("Vary", "Origin")
-	h["Access-Control-Allow-Origin"] = []string{origin}
-	h["Access-Control-Allow-Credentials"] = []string{"true"}
-	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+	switch {
+	case slices.Contains(s.cfg.CORS.Origins, origin) || s.hosts(r, origin):
+		h.Add("Vary", "Origin")
+		h["Access-Control-Allow-Origin"] = []string{origin}
+		h["Access-Control-Allow-Credentials"] = []string{"true"}
+	case s.hosts(r, "*"): // not with what the browser knows of its user: that would be every page's
+		h["Access-Control-Allow-Origin"] = []string{"*"}
+	default:
+		return false
+	}
+	if !preflight(r) {
 		h["Access-Control-Expose-Headers"] = []string{exposed}
 		return false
 	}
@@ -73,4 +82,26 @@ func (s *Server) cors(w http.ResponseWriter, r *http.Request) (answered bool) {
 	h["Access-Control-Max-Age"] = []string{"600"}
 	w.WriteHeader(http.StatusNoContent)
 	return true
+}
+
+// preflight reports whether a request is a browser's question before one.
+func preflight(r *http.Request) bool {
+	return r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
+}
+
+// hosts reports whether what a request leads to names an origin as one of which pages may call it.
+func (s *Server) hosts(r *http.Request, origin string) bool {
+	d, ok := s.o.Mux.Find(r.URL.Path).(dialect.Hosted)
+	if !ok {
+		return false
+	}
+	snap, err := s.o.Snapshot(r.Context())
+	if err != nil {
+		return false // the request itself is answered with what is wrong
+	}
+	c := dialect.Call{Method: r.Method, Path: r.URL.Path, RawPath: r.URL.EscapedPath()}
+	if preflight(r) {
+		c.Method = r.Header.Get("Access-Control-Request-Method")
+	}
+	return slices.Contains(d.OriginsOf(snap, &c), origin)
 }

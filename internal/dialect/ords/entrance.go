@@ -9,6 +9,7 @@ import (
 
 var (
 	_ dialect.Entrance = (*Dialect)(nil)
+	_ dialect.Hosted   = (*Dialect)(nil)
 	_ dialect.Issuer   = (*Dialect)(nil)
 )
 
@@ -32,6 +33,14 @@ func (d *Dialect) EntryOf(snap *catalog.Snapshot, c *dialect.Call) dialect.Entry
 		e.Challenges = append(e.Challenges, challengeBasic)
 	}
 	return e
+}
+
+// OriginsOf are the origins that an endpoint allows (p_origins_allowed of its module; protocol notes, section 2).
+func (d *Dialect) OriginsOf(snap *catalog.Snapshot, c *dialect.Call) []string {
+	if to := d.endpointOf(snap, c); to != nil {
+		return to.SQL.Origins
+	}
+	return nil
 }
 
 // IsToken reports whether path is where a schema hands out tokens: /ords/SCHEMA/oauth/token (protocol notes, section 12).
