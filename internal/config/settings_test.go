@@ -3,7 +3,9 @@ package config
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +16,7 @@ const pageFile = "../../docs/settings.md"
 // TestSettingsPage_IsCurrent compares docs/settings.md with the settings and their comments; -update writes it.
 func TestSettingsPage_IsCurrent(t *testing.T) {
 	p := &page{}
-	p.WriteString(pageHead)
+	p.WriteString(strings.Replace(pageHead, "LIVE", "`"+strings.Join(live, "`, `")+"`", 1))
 	root := reflect.TypeFor[Config]()
 	for i := range root.NumField() {
 		f := root.Field(i)
@@ -27,6 +29,7 @@ func TestSettingsPage_IsCurrent(t *testing.T) {
 		fmt.Fprintf(p, "%s\n\n", doc(t, root, name))
 		p.inside(t, f.Type, name)
 	}
+	p.ordsNames()
 	current(t, pageFile, p.Bytes())
 	// What the page is worth: each setting that a node has stands on it.
 	e, err := Load(Sources{})
@@ -48,9 +51,15 @@ const pageHead = `# Settings
 Every setting has one name: ` + "`gate.session.waiting` in a project's `weir.yaml` (as nested keys), `WEIR_GATE_SESSION_WAITING` in the environment and\n`--set gate.session.waiting=20`" + ` on the command line, in rising precedence. An unknown name is an error with its line. ` + "`weir config`" + ` prints
 those in force with where each came from. Durations are written 500ms, 30s, 5m or 24h. This page is made from the settings' comments in the source.
 
-Settings of the gate change while a node runs, the others with a new start:
+Settings of the gate and some others change while a node runs, the rest with a new start:
 
-- ` + "`SIGHUP`" + ` reads all sources again and puts the gate's settings in force.
+- ` + "`SIGHUP`" + ` reads all sources again and puts the gate's and those others in force.
+- ` + "`GET /weir/settings`" + ` shows administrators every setting with its value and its source; those that are "live" change by ` + "`PATCH /weir/settings`" + `, on
+  this node and until its next start or SIGHUP: by our names, nested or whole, or by those that ORDS has. null takes one back to what was read.
+  They are LIVE.
+
+      curl -u admin:admin -X PATCH -H 'Content-Type: application/merge-patch+json' \
+        -d '{"jdbc.MaxLimit":50,"cache":{"metadata":false}}' http://127.0.0.1:8080/weir/settings
 - ` + "`PATCH /weir/gate`" + ` by an administrator lays a JSON document over them, as a file would be, on this node and until its next start or SIGHUP:
   what it does not name stays, a list is replaced, null removes a pool. A fault is answered with all that is wrong, and nothing changes.
   ` + "`GET /weir/gate`" + ` shows pools, queues, running requests and the settings in force.
@@ -59,6 +68,19 @@ Settings of the gate change while a node runs, the others with a new start:
       curl -u admin:admin -X PATCH -H 'Content-Type: application/merge-patch+json' \
         -d '{"pools":{"default":{"queue":500}},"session":{"waiting":40}}' http://127.0.0.1:8080/weir/gate
 `
+
+// ordsNames lists the settings of ORDS.
+func (p *page) ordsNames() {
+	p.WriteString("\n## Names that ORDS has\n\nThese settings of ORDS may stand in weir.yaml (`jdbc.MaxLimit: 50`, or `jdbc:` with `MaxLimit: 50` below it), in the environment\n" +
+		"(`WEIR_JDBC_MAXLIMIT`) and after `--set`. Set twice, by both names in one file, is an error.\n\n| ORDS | here | |\n| --- | --- | --- |\n")
+	for _, a := range aliases {
+		fmt.Fprintf(p, "| `%s` | `%s` | %s |\n", a.ords, a.ours, a.note)
+	}
+	p.WriteString("\nThese are not used here, and whoever sets one is told so:\n\n| ORDS | instead |\n| --- | --- |\n")
+	for _, name := range slices.Sorted(maps.Keys(unused)) {
+		fmt.Fprintf(p, "| `%s` | %s |\n", name, unused[name])
+	}
+}
 
 // page is the page under way.
 type page struct{ bytes.Buffer }

@@ -61,6 +61,13 @@ type Namer interface {
 	ResourceOf(snap *catalog.Snapshot, path string) (name string, known bool)
 }
 
+// Shared is a [Dialect] whose definitions say pages of which other origins may call, beside those of the setting cors.origins.
+type Shared interface {
+	Dialect
+	// OriginsOf are the origins whose pages may make a call, by its method and path; "*" is all of them.
+	OriginsOf(snap *catalog.Snapshot, c *Call) []string
+}
+
 // Traced is a [Dialect] whose clients may give their requests ids of their own.
 type Traced interface {
 	Dialect

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -62,6 +63,7 @@ type Visit struct {
 	retry    time.Duration // for Retry-After
 	sent     bool          // the answer's head is on its way
 	broken   bool          // the client stopped reading
+	pushed   time.Duration // spent on sending
 	finished bool
 	snap     *catalog.Snapshot
 	exec     dialect.Executor
@@ -157,11 +159,15 @@ func (v *Visit) end() {
 func (v *Visit) run(ctx context.Context) {
 	s := v.s
 	v.URL = s.redact.url(v.r.URL)
+	at := v.Recorder.Elapsed()
 	snap, err := s.o.Snapshot(ctx)
+	at = lap(&v.Recorder.Metadata, v.Recorder, at)
 	if err == nil {
 		v.snap = snap
 		v.Name, v.known = nameOf(snap, v.d, v.Path)
+		at = lap(&v.Recorder.Route, v.Recorder, at)
 		err = v.identify(ctx, snap)
+		lap(&v.Recorder.Auth, v.Recorder, at)
 	}
 	v.logStart() // as guest, if it is nobody
 	if err != nil {
@@ -379,7 +385,9 @@ func (v *Visit) refused(err error) error {
 
 // single runs one call: decode, execute, reply.
 func (v *Visit) single(ctx context.Context, snap *catalog.Snapshot, a *wire.Answer) error {
+	at := v.Recorder.Elapsed()
 	ex, err := v.d.Decode(snap, &v.call)
+	lap(&v.Recorder.Route, v.Recorder, at)
 	if err != nil {
 		return err
 	}
@@ -413,7 +421,7 @@ func (v *Visit) single(ctx context.Context, snap *catalog.Snapshot, a *wire.Answ
 		if v.w != nil && (v.call.Method == http.MethodGet || v.call.Method == http.MethodHead) {
 			a.Flush = v.flush // what is read in several rounds may be large as well
 		}
-		ex.Reply(out, a)
+		v.reply(ex, out, a)
 		a.Flush = nil
 		v.note(out)
 		return nil
@@ -439,7 +447,7 @@ func (v *Visit) stream(ctx context.Context, snap *catalog.Snapshot, ex *dialect.
 		defer rows.Close()
 	}
 	a.Flush = v.flush
-	ex.Reply(out, a)
+	v.reply(ex, out, a)
 	a.Flush = nil
 	v.note(out)
 	v.Recorder.AddSets(telemetry.Set{
@@ -456,6 +464,23 @@ func (v *Visit) stream(ctx context.Context, snap *catalog.Snapshot, ex *dialect.
 	v.Err = v.s.public(v.Recorder, err)
 	v.release()
 	panic(http.ErrAbortHandler)
+}
+
+// reply writes the answer. What it takes is encoding, but for rows that are waited for, and for what the client takes meanwhile.
+func (v *Visit) reply(ex *dialect.Exchange, out []record.Outcome, a *wire.Answer) {
+	r := v.Recorder
+	at, app, pushed := r.Elapsed(), r.Layer(telemetry.App), v.pushed
+	ex.Reply(out, a)
+	spent := r.Elapsed() - at - (r.Layer(telemetry.App) - app) - (v.pushed - pushed) - a.Hashed
+	r.Encode.Add(int64(max(spent, 0)))
+	r.Hash.Add(int64(a.Hashed))
+}
+
+// lap books the time since at and returns the time now.
+func lap(to *atomic.Int64, r *telemetry.Recorder, at time.Duration) time.Duration {
+	now := r.Elapsed()
+	to.Add(int64(now - at))
+	return now
 }
 
 // note keeps what the log wants to know of the outcomes.
@@ -508,7 +533,7 @@ var buffers = sync.Pool{New: func() any { return &wire.Answer{Body: make([]byte,
 // answer is an empty answer with a buffer that was used before.
 func answer() *wire.Answer {
 	a := buffers.Get().(*wire.Answer)
-	a.Status, a.Header, a.Body, a.Flush = http.StatusOK, a.Header[:0], a.Body[:0], nil
+	a.Status, a.Header, a.Body, a.Flush, a.Hashed = http.StatusOK, a.Header[:0], a.Body[:0], nil, 0
 	return a
 }
 

@@ -20,11 +20,15 @@ type metrics struct {
 	running  atomic.Int64
 	internal prometheus.Counter
 
+	poolExhausted prometheus.Counter
+
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	layers   *prometheus.CounterVec
 	items    prometheus.Counter
 	dialects sync.Map // name → *dialectMetrics
+
+	statements, trips *prometheus.CounterVec
 
 	resources       *prometheus.CounterVec
 	resourceSeconds *prometheus.CounterVec
@@ -36,6 +40,8 @@ type dialectMetrics struct {
 	seconds prometheus.Observer
 	layers  [len(shownLayers)]prometheus.Counter
 	sql     prometheus.Counter
+
+	statements, trips prometheus.Counter
 }
 
 var shownLayers = [...]telemetry.Layer{telemetry.Hub, telemetry.Queue, telemetry.BE, telemetry.App, telemetry.Wire}
@@ -43,7 +49,10 @@ var shownLayers = [...]telemetry.Layer{telemetry.Hub, telemetry.Queue, telemetry
 func newMetrics(s *Server) *metrics {
 	m := &metrics{
 		internal: prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_internal_errors_total", Help: "Internal errors, panics included."}),
-		items:    prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_batch_items_total", Help: "Items of batches answered."}),
+		poolExhausted: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_pool_exhausted_total", Help: "Operations that got no database connection in time.",
+		}),
+		items: prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_batch_items_total", Help: "Items of batches answered."}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_requests_total", Help: "Requests by dialect and class of the answer's status; gone: the client went away.",
 		}, []string{"dialect", "class"}),
@@ -55,6 +64,12 @@ func newMetrics(s *Server) *metrics {
 		layers: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_layer_seconds_total", Help: "Time by layer: hub, queue, be, app, wire exclude each other; sql is within app.",
 		}, []string{"dialect", "layer"}),
+		statements: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_statements_total", Help: "Statements that requests had the database run.",
+		}, []string{"dialect"}),
+		trips: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "weir_round_trips_total", Help: "Round trips to the database that requests made.",
+		}, []string{"dialect"}),
 		resources: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "weir_resource_requests_total", Help: "Requests by what they address: odata/SERVICE/SET.",
 		}, []string{"resource"}),
@@ -63,7 +78,7 @@ func newMetrics(s *Server) *metrics {
 		}, []string{"resource"}),
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(m.internal, m.items, m.requests, m.seconds, m.layers, m.resources, m.resourceSeconds, &figures{s: s}, StoreFigures(s.o.Pool, s.o.Counters),
+	registry.MustRegister(m.internal, m.items, m.requests, m.seconds, m.layers, m.statements, m.trips, m.poolExhausted, m.resources, m.resourceSeconds, &figures{s: s}, StoreFigures(s.o.Pool, s.o.Counters),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(s.o.Collectors...)
 	m.handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
@@ -74,7 +89,10 @@ func (m *metrics) of(name string) *dialectMetrics {
 	if d, ok := m.dialects.Load(name); ok {
 		return d.(*dialectMetrics)
 	}
-	d := &dialectMetrics{seconds: m.seconds.WithLabelValues(name), sql: m.layers.WithLabelValues(name, "sql")}
+	d := &dialectMetrics{
+		seconds: m.seconds.WithLabelValues(name), sql: m.layers.WithLabelValues(name, "sql"),
+		statements: m.statements.WithLabelValues(name), trips: m.trips.WithLabelValues(name),
+	}
 	for i, class := range []string{"gone", "1xx", "2xx", "3xx", "4xx", "5xx"} {
 		d.classes[i] = m.requests.WithLabelValues(name, class)
 	}
@@ -97,6 +115,8 @@ func (m *metrics) observe(v *Visit) {
 		d.layers[i].Add(v.Recorder.Layer(l).Seconds())
 	}
 	d.sql.Add(float64(v.Recorder.SQL.Load()) / 1e9)
+	d.statements.Add(float64(v.Recorder.SQLCount.Load()))
+	d.trips.Add(float64(v.Recorder.Trips.Load()))
 	if v.known {
 		m.resources.WithLabelValues(v.Name).Inc()
 		m.resourceSeconds.WithLabelValues(v.Name).Add(v.Total.Seconds())

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"weir/internal/dialect"
 )
 
 // base is "scheme://host" as the client knows this server, for links in answers. What forwarding headers say counts when it comes from
@@ -51,17 +53,26 @@ func plainHost(h string) bool {
 const exposed = "X-CSRF-Token, sap-statistics, sap-perf-fesrec, sap-message, sap-metadata-last-modified, DataServiceVersion, OData-Version, OData-EntityId, " +
 	"ETag, Location, Retry-After, AsyncResult, Preference-Applied, Repeatability-Result, Server-Timing, X-Transaction-ID, X-Total-Count, Link"
 
-// cors lets pages of the origins in the setting cors.origins call, and answers their browsers' questions before. answered says that
-// the request was such a question.
+// cors lets pages of the origins in the setting cors.origins call, and of those that what is called names itself; and it answers their
+// browsers' questions before. answered says that the request was such a question.
 func (s *Server) cors(w http.ResponseWriter, r *http.Request) (answered bool) {
 	origin := r.Header.Get("Origin")
-	if origin == "" || !slices.Contains(s.cfg.CORS.Origins, origin) {
+	if origin == "" {
 		return false
+	}
+	named := slices.Contains(s.cfg.CORS.Origins, origin)
+	if !named {
+		list := s.sharedWith(r)
+		if named = slices.Contains(list, origin); !named && !slices.Contains(list, "*") {
+			return false
+		}
 	}
 	h := w.Header()
 	h.Add("Vary", "Origin")
 	h["Access-Control-Allow-Origin"] = []string{origin}
-	h["Access-Control-Allow-Credentials"] = []string{"true"}
+	if named { // who is only one of all does not get what the browser's user may see
+		h["Access-Control-Allow-Credentials"] = []string{"true"}
+	}
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		h["Access-Control-Expose-Headers"] = []string{exposed}
 		return false
@@ -73,4 +84,21 @@ func (s *Server) cors(w http.ResponseWriter, r *http.Request) (answered bool) {
 	h["Access-Control-Max-Age"] = []string{"600"}
 	w.WriteHeader(http.StatusNoContent)
 	return true
+}
+
+// sharedWith are the origins that the definition of what is called names. A browser's question before is about the method that it names.
+func (s *Server) sharedWith(r *http.Request) []string {
+	d, ok := s.o.Mux.Find(r.URL.Path).(dialect.Shared)
+	if !ok {
+		return nil
+	}
+	snap, err := s.o.Snapshot(r.Context())
+	if err != nil {
+		return nil // the call itself will say so
+	}
+	method := r.Method
+	if asked := r.Header.Get("Access-Control-Request-Method"); method == http.MethodOptions && asked != "" {
+		method = asked
+	}
+	return d.OriginsOf(snap, &dialect.Call{Method: method, Path: r.URL.Path, RawPath: r.URL.EscapedPath()})
 }

@@ -89,6 +89,7 @@ type Server struct {
 	draining atomic.Bool
 	serial   atomic.Uint64 // numbers the requests, as log lines do
 
+	starved   starved
 	deferrals *deferrals // nil: none
 	slotted   slotted
 	listeners []*listener
@@ -242,9 +243,34 @@ func (c *careful) Stream(ctx context.Context, snap *catalog.Snapshot, u *record.
 }
 
 func (c *careful) look(ctx context.Context, out *record.Outcome) {
+	if out.Err != nil && out.Err.Kind == record.Unavailable && out.Err.Rule == record.RulePool {
+		c.s.exhausted(telemetry.From(ctx), out.Err)
+	}
 	if out.Err != nil && out.Err.Kind == record.Internal {
 		out.Err = c.s.public(telemetry.From(ctx), out.Err)
 	}
+}
+
+// exhausted writes to the log that no connection to the database came free, with the pool's figures: at most once a second, with how
+// many others had none meanwhile.
+func (s *Server) exhausted(rec *telemetry.Recorder, e *record.Error) {
+	s.metrics.poolExhausted.Inc()
+	s.starved.more.Add(1)
+	now, last := time.Now().Unix(), s.starved.at.Load()
+	if now == last || !s.starved.at.CompareAndSwap(last, now) {
+		return
+	}
+	id := ""
+	if rec != nil {
+		id = rec.ID
+	}
+	s.log.Warn("no database connection", "txid", id, "error", e.Msg, "operations", s.starved.more.Swap(0))
+}
+
+// starved are the operations that got no connection.
+type starved struct {
+	at   atomic.Int64 // the second in which the log last said so
+	more atomic.Int64 // since then
 }
 
 // public makes of an error what a client may see. An Internal is logged, with the id that the client is told.

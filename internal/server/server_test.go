@@ -40,6 +40,16 @@ type fakeDialect struct{}
 
 func (fakeDialect) Name() string { return "fake" }
 
+func (fakeDialect) OriginsOf(_ *catalog.Snapshot, c *dialect.Call) []string {
+	switch {
+	case c.Path == "/x/shared" && c.Method == "POST":
+		return []string{"https://their.example.com"}
+	case c.Path == "/x/any":
+		return []string{"*"}
+	}
+	return nil
+}
+
 func (fakeDialect) Decode(_ *catalog.Snapshot, c *dialect.Call) (*dialect.Exchange, error) {
 	op := record.Op{Verb: record.Get, Table: c.Path}
 	switch {
@@ -338,7 +348,10 @@ func TestServer_AnswersWithTheHeadersOfTheWire(t *testing.T) {
 		}
 	}
 	timing := r.header.Get("Server-Timing")
-	for _, part := range []string{"sem_wait;dur=0", "sesh_wait;dur=0", "hub;dur=", "queue;dur=", "be;dur=", "app;dur=", "sql;dur=0;desc=", "total;dur="} {
+	for _, part := range []string{
+		"sem_wait;dur=0", "sesh_wait;dur=0", "hub;dur=", "queue;dur=", "be;dur=", "app;dur=", "sql;dur=0;desc=", "total;dur=",
+		"route;dur=", "auth;dur=", "metadata;dur=", "borrow;dur=", "encode;dur=", "hash;dur=", `db;desc="0 round trips"`,
+	} {
 		if !strings.Contains(timing, part) {
 			t.Errorf("Server-Timing %q lacks %s", timing, part)
 		}

@@ -30,7 +30,8 @@ type Plain interface {
 	Select(ctx context.Context, st *Statement, args []record.Value, o SQLOptions) (*record.Rows, error)
 	// BeginPlain is Begin for statements that Tx.Run runs.
 	BeginPlain(ctx context.Context, o SQLOptions) (Tx, error)
-	// Explain is the database's plan for a SELECT. With analyze it is run, in a transaction that can write nothing.
+	// Explain is the database's plan for a SELECT. With analyze it is run, in a transaction that can write nothing. Without args, for a
+	// statement that takes some, it is a plan for any values, which tells none.
 	Explain(ctx context.Context, st *Statement, args []record.Value, analyze bool, o SQLOptions) (*Explained, error)
 	// Resize changes how many connections there may be and how long work waits for one; 0 leaves it. Connections in use are not
 	// disturbed.

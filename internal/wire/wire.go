@@ -1,7 +1,10 @@
 // Package wire is bytes: headers, answers, JSON and XML as they stand on the connection. It knows no protocol.
 package wire
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // Header is an ordered list of header fields. Names are compared without regard to case. The zero Header is empty.
 type Header []HeaderField
@@ -61,6 +64,8 @@ type Answer struct {
 	// Err says that the answer could not be completed after part of it was sent. The connection must then be broken: an
 	// answer that ends in order would pass for a whole one.
 	Err error
+	// Hashed is how long it took to make the answer's entity tag of its body.
+	Hashed time.Duration
 }
 
 // FlushAt is the size beyond which a streamed answer is sent in pieces.

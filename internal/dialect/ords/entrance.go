@@ -10,6 +10,7 @@ import (
 var (
 	_ dialect.Entrance = (*Dialect)(nil)
 	_ dialect.Issuer   = (*Dialect)(nil)
+	_ dialect.Shared   = (*Dialect)(nil)
 )
 
 // challenges are what an answer 401 says, by what is taken: a token first, which is what protected resources usually want (protocol
@@ -32,6 +33,14 @@ func (d *Dialect) EntryOf(snap *catalog.Snapshot, c *dialect.Call) dialect.Entry
 		e.Challenges = append(e.Challenges, challengeBasic)
 	}
 	return e
+}
+
+// OriginsOf are the origins that an endpoint names: p_origins_allowed of a module.
+func (d *Dialect) OriginsOf(snap *catalog.Snapshot, c *dialect.Call) []string {
+	if e := d.endpointOf(snap, c); e != nil {
+		return e.SQL.Origins
+	}
+	return nil
 }
 
 // IsToken reports whether path is where a schema hands out tokens: /ords/SCHEMA/oauth/token (protocol notes, section 12).

@@ -3,6 +3,7 @@ package ords
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	"weir/internal/catalog"
 	"weir/internal/record"
@@ -139,7 +140,9 @@ func (r *reply) finish(a *wire.Answer) {
 // finish is the end of an answer whose body begins at from and is not on its way yet.
 func (q *request) finish(a *wire.Answer, from int, hash bool) {
 	if hash && a.Status == 200 {
+		began := time.Now()
 		etag := hashTag(a.Body[from:])
+		a.Hashed = time.Since(began)
 		if hasTag(tagsOf(q.call.Header, "If-None-Match"), etag) {
 			a.Status, a.Body = 304, a.Body[:from]
 			a.Header.Del("Content-Type")

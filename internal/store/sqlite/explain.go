@@ -30,6 +30,9 @@ func (s *Store) Explain(ctx context.Context, st *store.Statement, args []record.
 	if err := store.CheckSelect(st.SQL); err != nil {
 		return nil, rejected(err)
 	}
+	if args == nil {
+		args = make([]record.Value, len(st.Params)) // a plan of SQLite's tells no values
+	}
 	rows, err := s.selectPlain(ctx, &store.Statement{SQL: "EXPLAIN QUERY PLAN " + st.SQL, Params: st.Params}, args, o)
 	if err != nil {
 		return nil, err

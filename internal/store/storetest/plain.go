@@ -409,6 +409,11 @@ func testExplain(t *testing.T, s store.Store) {
 			t.Errorf("analyze %t:\n%s", analyze, e.Text)
 		}
 	}
+	st.Params = []store.Param{{Type: record.TypeInteger}}
+	if e, err := s.Explain(ctx, st, nil, false, store.SQLOptions{}); err != nil || strings.Contains(e.Text, "NULL") || !json.Valid(e.JSON) ||
+		s.Name() == "postgres" && !strings.Contains(e.Text, "$1") {
+		t.Errorf("a plan for any values: %+v, %v", e, err)
+	}
 	for _, sql := range []string{"DELETE FROM pair", "INSERT INTO pair (a, b) VALUES ('x', 9)", "DROP TABLE pair", "WITH x AS (SELECT 1) DELETE FROM pair", "SELECT nothing", "EXPLAIN SELECT 1"} {
 		if _, err := s.Explain(ctx, mine(s, sql), nil, true, store.SQLOptions{}); record.KindOf(err) != record.Rejected {
 			t.Errorf("%s: %v", sql, err)
