@@ -81,7 +81,7 @@ func (f *Fault) Error() string {
 var words = map[string]string{"sets": "set", "properties": "property", "functions": "function", "expose": "table"}
 
 // alias is a segment of a path that needs no escapes and is none of the reserved ones.
-var alias = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.~-]{0,127}$`)
+var alias = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 
 // reserved are segments that stand for something else below a schema (protocol notes, section 1).
 var reserved = []string{"metadata-catalog", "open-api-catalog", "oauth", "_"}
@@ -121,7 +121,7 @@ func (c *compiler) fault(at []string, format string, args ...any) {
 func (c *compiler) head() {
 	d := c.s.Def
 	if !alias.MatchString(d.Name) {
-		c.fault([]string{"name"}, "an alias is letters, digits and _.~- and has at most 128 of them")
+		c.fault([]string{"name"}, "an alias is letters, digits and _.- and has at most 128 of them")
 	}
 	unused := func(key string, given bool) {
 		if given {
@@ -145,7 +145,7 @@ func (c *compiler) head() {
 func (c *compiler) add(at []string, o *Object) {
 	switch {
 	case !alias.MatchString(o.Alias):
-		c.fault(at, "an alias is letters, digits and _.~- and has at most 128 of them")
+		c.fault(at, "an alias is letters, digits and _.- and has at most 128 of them")
 	case Reserved(o.Alias):
 		c.fault(at, "%s has a meaning of its own below a schema; give the table another alias", o.Alias)
 	case c.s.by[o.Alias] != nil:

@@ -61,6 +61,20 @@ type Namer interface {
 	ResourceOf(snap *catalog.Snapshot, path string) (name string, known bool)
 }
 
+// Shared is a [Dialect] whose definitions say pages of which other origins may call, beside those of the setting cors.origins.
+type Shared interface {
+	Dialect
+	// OriginsOf are the origins whose pages may make a call, by its method and path; "*" is all of them.
+	OriginsOf(snap *catalog.Snapshot, c *Call) []string
+}
+
+// Traced is a [Dialect] whose clients may give their requests ids of their own.
+type Traced interface {
+	Dialect
+	// TraceOf is the id that answers and the database's log know a call by; that of its transaction if its client gave none.
+	TraceOf(c *Call) string
+}
+
 // Deferrer is a [Dialect] whose clients may ask to be answered later, and then ask a monitor what became of their call.
 type Deferrer interface {
 	Dialect
@@ -121,13 +135,6 @@ func WaysOf(names []string) Way {
 		all |= wayNames[n]
 	}
 	return all
-}
-
-// Hosted is a [Dialect] whose paths say of which other sites' pages may call them, beside those that may call everything (cors.origins).
-type Hosted interface {
-	Dialect
-	// OriginsOf are the origins of such pages, for the head of a call; "*" is all, without their users' credentials.
-	OriginsOf(snap *catalog.Snapshot, c *Call) []string
 }
 
 // Issuer is a [Dialect] with a place of its own where clients get access tokens.

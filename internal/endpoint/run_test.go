@@ -155,11 +155,15 @@ func TestQuery_TagThatTheCallerHasRunsNothingElse(t *testing.T) {
 		})
 		c := w.call("emps", map[string]any{"dept": "1"})
 		rows, out, err := w.r.RunSQL(t.Context(), w.snap, nobody, c, true, 1<<20)
-		if err != nil || out.Tag != "11,2" || out.Same {
-			t.Fatalf("%+v %v", out, err)
+		if err != nil {
+			t.Fatal(err)
 		}
 		rows.Close()
-		c.SQL.Tags = []string{"x", "11,2"}
+		tag := out.Tag // a hash of what the tag query answers
+		if tag == "" || out.Same {
+			t.Fatalf("%+v", out)
+		}
+		c.SQL.Tags = []string{"x", tag}
 		rows, out, err = w.r.RunSQL(t.Context(), w.snap, nobody, c, true, 1<<20)
 		if err != nil || !out.Same || rows != nil {
 			t.Fatalf("%+v %v", out, err)
@@ -172,7 +176,7 @@ func TestQuery_TagThatTheCallerHasRunsNothingElse(t *testing.T) {
 		if _, err := w.block(c); err == nil || err.Kind != record.Precondition {
 			t.Errorf("%v", err)
 		}
-		c.SQL.Match = []string{"11,2"}
+		c.SQL.Match = []string{tag}
 		if out, err := w.block(c); err != nil || out.Affected != 2 {
 			t.Errorf("%+v %v", out, err)
 		}

@@ -333,6 +333,35 @@ func TestCORS_ListedOriginsMayCallAndReadHeaders(t *testing.T) {
 	}
 }
 
+func TestCORS_WhatIsCalledNamesOrigins(t *testing.T) {
+	n := newNode(t, &fakeExec{}, nil)
+	ask := func(path, method string) *reply {
+		r := n.do(t, n.request(t, "OPTIONS", path, "", "Origin", "https://their.example.com", "Access-Control-Request-Method", method))
+		return &r
+	}
+	if r := ask("/x/shared", "POST"); r.status != 204 || r.header.Get("Access-Control-Allow-Origin") != "https://their.example.com" || r.header.Get("Access-Control-Allow-Credentials") != "true" {
+		t.Errorf("%+v", r)
+	}
+	if r := ask("/x/any", "GET"); r.status != 204 || r.header.Get("Access-Control-Allow-Origin") != "https://their.example.com" || r.header.Get("Access-Control-Allow-Credentials") != "" {
+		t.Errorf("%+v", r)
+	}
+	for _, r := range []*reply{ask("/x/shared", "PUT"), ask("/x/thing", "GET")} {
+		if r.header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%+v", r)
+		}
+	}
+	f := func(path string, status int) {
+		t.Helper()
+		r := n.as(t, "eve", "apple", "POST", path, "x", "Origin", "https://their.example.com", "Sec-Fetch-Site", "cross-site")
+		if r.status != status {
+			t.Errorf("%s: %+v", path, r)
+		}
+	}
+	f("/x/shared", 200)
+	f("/x/any", 403)
+	f("/x/thing", 403)
+}
+
 // jobs is a store of jobs in a database of its own, shared by nodes.
 func jobs(t *testing.T) *sqlite.Store {
 	t.Helper()

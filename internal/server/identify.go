@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 func (v *Visit) identify(ctx context.Context, snap *catalog.Snapshot) error {
 	word, err := v.s.gateway.Take(v.r) // first, so that nobody else sees its headers
 	// What carries neither Origin nor Sec-Fetch-Site is no browser and passes.
-	if err := v.s.forgery.Check(v.r); err != nil && (v.r.Header.Get("Origin") == "*" || !v.s.hosts(v.r, v.r.Header.Get("Origin"))) {
+	if err := v.s.forgery.Check(v.r); err != nil && !slices.Contains(v.s.sharedWith(v.r), v.r.Header.Get("Origin")) {
 		return record.Errorf(record.Forbidden, "", "a page of another site may not do this").Because(err)
 	}
 	v.describe() // without the gateway's headers

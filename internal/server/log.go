@@ -118,6 +118,10 @@ func (v *Visit) logEnd() {
 	name, key, session := v.user()
 	r := v.Recorder
 	waits := time.Duration(r.SemWait.Load() + r.SessionWait.Load())
+	trace := ""
+	if d, ok := v.d.(dialect.Traced); ok && v.call.Method != "" {
+		trace = d.TraceOf(&v.call)
+	}
 	v.s.log.LogAttrs(context.Background(), slog.LevelInfo, "*** End",
 		slog.Uint64("n", v.Number), slog.String("txid", r.ID), slog.String("session", session), slog.Bool("excessive", slow),
 		slog.String("url", v.URL), slog.String("user", clean(name, 100)),
@@ -127,7 +131,7 @@ func (v *Visit) logEnd() {
 		slog.Duration("acl", time.Duration(r.Access.Load())), slog.String("source", remote(v.r)), slog.String("type", v.kind()),
 		slog.String("method", v.Method), slog.String("api_name", v.API()), slog.String("resource", v.resource(200)),
 		slog.String("user_id", key), slog.String("pool", v.Pool), slog.Int64("output_length", r.Bytes.Load()), slog.Int("items", len(v.Items)),
-		slog.Int("response_status", v.Status))
+		slog.Int("response_status", v.Status), slog.String("request_id", trace))
 }
 
 // itemLine is a line about an item, and the moment that it tells of.

@@ -53,25 +53,27 @@ func plainHost(h string) bool {
 const exposed = "X-CSRF-Token, sap-statistics, sap-perf-fesrec, sap-message, sap-metadata-last-modified, DataServiceVersion, OData-Version, OData-EntityId, " +
 	"ETag, Location, Retry-After, AsyncResult, Preference-Applied, Repeatability-Result, Server-Timing, X-Transaction-ID, X-Total-Count, Link"
 
-// cors lets pages of other origins call that may: of everything those in the setting cors.origins, of a path those that it names itself.
-// It answers their browsers' questions before. answered says that the request was such a question.
+// cors lets pages of the origins in the setting cors.origins call, and of those that what is called names itself; and it answers their
+// browsers' questions before. answered says that the request was such a question.
 func (s *Server) cors(w http.ResponseWriter, r *http.Request) (answered bool) {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		return false
 	}
-	h := w.Header()
-	switch {
-	case slices.Contains(s.cfg.CORS.Origins, origin) || s.hosts(r, origin):
-		h.Add("Vary", "Origin")
-		h["Access-Control-Allow-Origin"] = []string{origin}
-		h["Access-Control-Allow-Credentials"] = []string{"true"}
-	case s.hosts(r, "*"): // not with what the browser knows of its user: that would be every page's
-		h["Access-Control-Allow-Origin"] = []string{"*"}
-	default:
-		return false
+	named := slices.Contains(s.cfg.CORS.Origins, origin)
+	if !named {
+		list := s.sharedWith(r)
+		if named = slices.Contains(list, origin); !named && !slices.Contains(list, "*") {
+			return false
+		}
 	}
-	if !preflight(r) {
+	h := w.Header()
+	h.Add("Vary", "Origin")
+	h["Access-Control-Allow-Origin"] = []string{origin}
+	if named { // who is only one of all does not get what the browser's user may see
+		h["Access-Control-Allow-Credentials"] = []string{"true"}
+	}
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		h["Access-Control-Expose-Headers"] = []string{exposed}
 		return false
 	}
@@ -84,24 +86,19 @@ func (s *Server) cors(w http.ResponseWriter, r *http.Request) (answered bool) {
 	return true
 }
 
-// preflight reports whether a request is a browser's question before one.
-func preflight(r *http.Request) bool {
-	return r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != ""
-}
-
-// hosts reports whether what a request leads to names an origin as one of which pages may call it.
-func (s *Server) hosts(r *http.Request, origin string) bool {
-	d, ok := s.o.Mux.Find(r.URL.Path).(dialect.Hosted)
+// sharedWith are the origins that the definition of what is called names. A browser's question before is about the method that it names.
+func (s *Server) sharedWith(r *http.Request) []string {
+	d, ok := s.o.Mux.Find(r.URL.Path).(dialect.Shared)
 	if !ok {
-		return false
+		return nil
 	}
 	snap, err := s.o.Snapshot(r.Context())
 	if err != nil {
-		return false // the request itself is answered with what is wrong
+		return nil // the call itself will say so
 	}
-	c := dialect.Call{Method: r.Method, Path: r.URL.Path, RawPath: r.URL.EscapedPath()}
-	if preflight(r) {
-		c.Method = r.Header.Get("Access-Control-Request-Method")
+	method := r.Method
+	if asked := r.Header.Get("Access-Control-Request-Method"); method == http.MethodOptions && asked != "" {
+		method = asked
 	}
-	return slices.Contains(d.OriginsOf(snap, &c), origin)
+	return d.OriginsOf(snap, &dialect.Call{Method: method, Path: r.URL.Path, RawPath: r.URL.EscapedPath()})
 }

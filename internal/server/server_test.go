@@ -40,6 +40,16 @@ type fakeDialect struct{}
 
 func (fakeDialect) Name() string { return "fake" }
 
+func (fakeDialect) OriginsOf(_ *catalog.Snapshot, c *dialect.Call) []string {
+	switch {
+	case c.Path == "/x/shared" && c.Method == "POST":
+		return []string{"https://their.example.com"}
+	case c.Path == "/x/any":
+		return []string{"*"}
+	}
+	return nil
+}
+
 func (fakeDialect) Decode(_ *catalog.Snapshot, c *dialect.Call) (*dialect.Exchange, error) {
 	op := record.Op{Verb: record.Get, Table: c.Path}
 	switch {

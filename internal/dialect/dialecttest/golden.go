@@ -35,6 +35,7 @@ const Base = "https://weir.test"
 var Actors = map[string]record.Actor{
 	"admin": {Key: "6816f79cc0a8016401c5a33be04be441", Name: "admin", Roles: []string{"admin"}},
 	"itil":  {Key: "40ffc6683dd254c4684cfdad332e0a84", Name: "beth.anglin", Roles: []string{"itil"}},
+	"guest": {Name: "guest"}, // nobody
 	"ess":   {Key: "62826bf03710200044e0bfc8bcbe5df1", Name: "abel.tuter", Roles: []string{"ess"}},
 }
 

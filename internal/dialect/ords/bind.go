@@ -59,6 +59,9 @@ func (h *handler) bind() {
 			h.pager = h.pager || src >= fromFetchOffset
 			h.full = h.full || src == fromPageSize || src == fromPageOffset
 		}
+		if b.Out {
+			x.from = fromNowhere // a variable of the block, unless it is declared to come in
+		}
 		for _, p := range h.def.SQL.Params {
 			if p.Bind != b.Name {
 				continue

@@ -147,7 +147,7 @@ func (b *blockReply) next(out []record.Outcome) (*dialect.Exchange, error) {
 		return nil, nil
 	}
 	to := b.again(u.Path, u.EscapedPath(), u.RawQuery)
-	to.status, to.headers = b.status, b.headers
+	to.status, to.headers, to.from = b.status, b.headers, b.h
 	x, err := to.decode()
 	if err != nil {
 		b.forward, b.err = to, err // the block has done its work: its answer says so, with what became of the rest

@@ -9,8 +9,8 @@ import (
 
 var (
 	_ dialect.Entrance = (*Dialect)(nil)
-	_ dialect.Hosted   = (*Dialect)(nil)
 	_ dialect.Issuer   = (*Dialect)(nil)
+	_ dialect.Shared   = (*Dialect)(nil)
 )
 
 // challenges are what an answer 401 says, by what is taken: a token first, which is what protected resources usually want (protocol
@@ -35,10 +35,10 @@ func (d *Dialect) EntryOf(snap *catalog.Snapshot, c *dialect.Call) dialect.Entry
 	return e
 }
 
-// OriginsOf are the origins that an endpoint allows (p_origins_allowed of its module; protocol notes, section 2).
+// OriginsOf are the origins that an endpoint names: p_origins_allowed of a module.
 func (d *Dialect) OriginsOf(snap *catalog.Snapshot, c *dialect.Call) []string {
-	if to := d.endpointOf(snap, c); to != nil {
-		return to.SQL.Origins
+	if e := d.endpointOf(snap, c); e != nil {
+		return e.SQL.Origins
 	}
 	return nil
 }

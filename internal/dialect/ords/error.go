@@ -270,6 +270,9 @@ func (o *Options) idOf(c *dialect.Call) string {
 	return id
 }
 
+// TraceOf is what a request is called.
+func (d *Dialect) TraceOf(c *dialect.Call) string { return d.options().idOf(c) }
+
 // trace adds the header that repeats the request's id.
 func (o *Options) trace(a *wire.Answer, id string) {
 	if id != "" {

@@ -24,6 +24,7 @@ type Dialect struct {
 var (
 	_ dialect.Dialect = (*Dialect)(nil)
 	_ dialect.Namer   = (*Dialect)(nil)
+	_ dialect.Traced  = (*Dialect)(nil)
 )
 
 // New is a dialect with the given settings.
@@ -61,6 +62,7 @@ type request struct {
 	status   int
 	headers  []headerField
 	forwards int
+	from     *handler // the block
 }
 
 // Decode reads a call: what is reserved in a schema first, then SQL endpoints, then tables and views.
@@ -81,10 +83,13 @@ func (q *request) decode() (*dialect.Exchange, error) {
 	if q.query, err = parseParams(q.call.RawQuery); err != nil {
 		return nil, err
 	}
+	h, values, missed := q.schema.route(q.method, &q.at)
+	if err := q.entered(h); err != nil {
+		return nil, err
+	}
 	if x, err := q.decodeReserved(); x != nil || err != nil {
 		return x, err
 	}
-	h, values, missed := q.schema.route(q.method, &q.at)
 	if h != nil {
 		return q.decodeHandler(h, values, missed.slash)
 	}
@@ -98,6 +103,17 @@ func (q *request) decode() (*dialect.Exchange, error) {
 		return q.options(missed.allow), nil
 	}
 	return nil, notAllowed(missed.allow)
+}
+
+// entered is the error of a caller whom a block forwards to what the door has not opened: the caller may have chosen where to.
+func (q *request) entered(h *handler) error {
+	if q.from == nil || h != nil && h.def.Public {
+		return nil
+	}
+	if isGuest(&q.call.Actor) || h != nil && len(h.def.SQL.Auth) > 0 && !slices.Equal(h.def.SQL.Auth, q.from.def.SQL.Auth) {
+		return record.Errorf(record.Unauthenticated, "", "the block forwards to what takes other callers")
+	}
+	return nil
 }
 
 // locate finds the schema of a call's path.

@@ -1,12 +1,16 @@
 package ords_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"weir/internal/catalog"
 	"weir/internal/dialect"
 	"weir/internal/dialect/dialecttest"
 	"weir/internal/dialect/ords"
+	"weir/internal/record"
+	"weir/internal/wire"
 )
 
 // newDialect turns settings by the words of a golden file.
@@ -150,6 +154,9 @@ func hr(t testing.TB) *catalog.Snapshot {
 		with(block("locks", "DELETE", "locked/", nil), func(e *catalog.EndpointDef) {
 			e.SQL.ETag, e.SQL.Compiled.Tag = catalog.ETagQuery, &catalog.SQLStatement{SQL: "SELECT"}
 		}),
+		with(block("open", "GET", "open/", nil), func(e *catalog.EndpointDef) { e.Public = true }),
+		block("variables", "POST", "variables/", binds(catalog.SQLBind{Name: "next", Type: "string", Out: true}, catalog.SQLBind{Name: "both", Type: "string", Out: true}, text("in")),
+			catalog.SQLParam{Name: "X-Both", Bind: "both", Source: "HEADER", Type: "STRING", Access: "INOUT"}),
 		block("round", "GET", "round/", nil),
 	}})
 	if err != nil {
@@ -159,3 +166,79 @@ func hr(t testing.TB) *catalog.Snapshot {
 }
 
 var deptnoBind = catalog.SQLBind{Name: "deptno", Type: "integer"}
+
+// cursor streams the same row n times, then ends with err.
+type cursor struct {
+	n   int
+	err error
+}
+
+func (c *cursor) Next() ([]record.Value, bool) {
+	c.n--
+	return []record.Value{record.IntValue(int64(c.n)), record.TextValue(strings.Repeat("x", 1000)), {}, {}}, c.n >= 0
+}
+
+func (c *cursor) Err() error   { return c.err }
+func (c *cursor) Close() error { return nil }
+
+// A large collection goes out while its rows come, unless its tag is a hash of them. One that breaks when part of it is out is no answer.
+func TestSQL_LargeCollectionsStream(t *testing.T) {
+	snap, d := hr(t), ords.New(ords.Options{})
+	run := func(path string, rows int, fails error) (a *wire.Answer, sent []byte, flushes int) {
+		t.Helper()
+		x, err := d.Decode(snap, &dialect.Call{Method: "GET", Path: path, RawQuery: "limit=1000", Base: "https://h"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a = &wire.Answer{}
+		a.Flush = func(a *wire.Answer) error {
+			flushes++
+			sent = append(sent, a.Body...)
+			a.Body = a.Body[:0]
+			return nil
+		}
+		x.Reply([]record.Outcome{{
+			Rows: record.StreamRows([]string{"deptno", "dname"}, []record.Type{record.TypeInteger, record.TypeString}, &cursor{n: rows, err: fails}),
+			SQL:  &record.SQLOutcome{},
+		}}, a)
+		return a, append(sent, a.Body...), flushes
+	}
+	a, body, flushes := run("/ords/hr/v1/departments/", 1001, nil)
+	var got struct {
+		Items   []struct{ Deptno int }
+		HasMore bool
+		Count   int
+	}
+	if err := json.Unmarshal(body, &got); err != nil || len(got.Items) != 1000 || !got.HasMore || got.Count != 1000 || flushes < 10 || a.Err != nil {
+		t.Errorf("%v, %d items, %d flushes, %v", err, len(got.Items), flushes, a.Err)
+	}
+	if a, body, flushes = run("/ords/hr/v1/hashed/", 500, nil); flushes != 0 || a.Header.Get("ETag") == "" || len(body) == 0 {
+		t.Errorf("%d flushes, %v", flushes, a.Header)
+	}
+	broken := record.Errorf(record.Timeout, "", "too long")
+	if a, _, flushes = run("/ords/hr/v1/departments/", 500, broken); flushes == 0 || a.Err == nil {
+		t.Errorf("%d flushes, %v", flushes, a.Err)
+	}
+	if a, _, flushes = run("/ords/hr/v1/departments/", 1, broken); flushes != 0 || a.Err != nil || a.Status != 504 {
+		t.Errorf("%d flushes, %v, %d", flushes, a.Err, a.Status)
+	}
+	if a, _, flushes = run("/ords/hr/v1/departments.csv", 50, nil); a.Err != nil || a.Status != 200 || flushes != 0 {
+		t.Errorf("%v, %d, %d flushes: whether there is a next page stands before the rows", a.Err, a.Status, flushes)
+	}
+}
+
+func TestResourceOf(t *testing.T) {
+	snap, d := hr(t), ords.New(ords.Options{})
+	f := func(path, want string) {
+		t.Helper()
+		if got, known := d.ResourceOf(snap, path); got != want || known != (want != "") {
+			t.Errorf("%s: %q %v", path, got, known)
+		}
+	}
+	f("/ords/hr/v1/departments/", "ords/hr/v1/departments/")
+	f("/ords/hr/v1/departments/10", "ords/hr/v1/departments/:id")
+	f("/ords/hr/v1/files/a/b", "ords/hr/v1/files/:path*")
+	f("/ords/hr/v1/hidden/", "")
+	f("/ords/nobody/x", "")
+	f("/ords/", "")
+}

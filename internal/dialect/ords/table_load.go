@@ -27,9 +27,10 @@ var _ dialect.Loader = (*Dialect)(nil)
 
 // LoadOptions are the settings of batch loads.
 type LoadOptions struct {
-	// Rows is how many rows make a group, which is one commit, when the caller does not say (batchRows).
+	// Rows is how many rows make a group, which is one commit, when the caller does not say (batchRows). ORDS' own number is
+	// 50, which costs a commit for each.
 	//
-	// Defaults to 50.
+	// Defaults to 1,000.
 	Rows int `yaml:"rows"`
 	// Bytes is how many bytes of text a group may have: it ends before the number of rows is reached when that would be passed.
 	//
@@ -49,7 +50,7 @@ func (o *LoadOptions) defaults() {
 	for _, d := range []struct {
 		at *int
 		n  int
-	}{{&o.Rows, 50}, {&o.Bytes, 4 << 20}, {&o.Line, 1 << 20}, {&o.Listed, 1000}} {
+	}{{&o.Rows, 1000}, {&o.Bytes, 4 << 20}, {&o.Line, 1 << 20}, {&o.Listed, 1000}} {
 		if *d.at == 0 {
 			*d.at = d.n
 		}
