@@ -265,7 +265,7 @@ func TestBlock_CallsAProcedure(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close(t.Context())
-		if _, err := db.Exec(t.Context(), "CREATE PROCEDURE twice(n integer, INOUT result integer) LANGUAGE sql AS 'SELECT n * 2'"); err != nil {
+		if _, err := db.Exec(t.Context(), "CREATE PROCEDURE public.twice(n integer, INOUT result integer) LANGUAGE sql AS 'SELECT n * 2'"); err != nil {
 			t.Fatal(err)
 		}
 		w.mustApply(map[string]string{"call": "-- @method POST call\n-- @param n INT\n-- @param result RESPONSE INT\n-- @param all RESPONSE RESULTSET\n-- @column all.day date\n" +
