@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"weir/internal/endpoint"
 	"weir/internal/record"
@@ -250,6 +251,31 @@ func TestBlock_ValuesTakeTheTypeOfTheirColumn(t *testing.T) {
 		}
 		if w.st.Name() == "sqlite" && err.Field != "hired" {
 			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestBlock_CallsAProcedure(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		if w.st.Name() != "postgres" {
+			return // SQLite has none
+		}
+		db, err := pgx.Connect(t.Context(), w.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close(t.Context())
+		if _, err := db.Exec(t.Context(), "CREATE PROCEDURE public.twice(n integer, INOUT result integer) LANGUAGE sql AS 'SELECT n * 2'"); err != nil {
+			t.Fatal(err)
+		}
+		w.mustApply(map[string]string{"call": "-- @method POST call\n-- @param n INT\n-- @param result RESPONSE INT\n-- @param all RESPONSE RESULTSET\n-- @column all.day date\n" +
+			"CALL twice(:n, NULL);\n-- @into all\nSELECT :result AS double, text '2020-01-02' AS day"})
+		out, fault := w.block(w.call("call", map[string]any{"n": 21}))
+		if fault != nil || len(out.Out) != 1 || out.Out[0].Value != record.IntValue(42) {
+			t.Fatalf("%+v %v", out, fault)
+		}
+		if got, want := w.show("hr/call", 1, out.Sets[0].Rows), `[{"double":"42","day":"2020-01-02T00:00:00Z"}]`; got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func onEach(t *testing.T, f func(t *testing.T, w *world)) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { st.Close() })
-		f(t, &world{t: t, st: st, r: endpoint.New(st)})
+		f(t, &world{t: t, st: st, r: endpoint.New(st), url: url})
 	})
 }
 
@@ -45,6 +45,7 @@ func onEach(t *testing.T, f func(t *testing.T, w *world)) {
 type world struct {
 	t     *testing.T
 	st    store.Store
+	url   string // of PostgreSQL
 	r     *endpoint.Runner
 	files fstest.MapFS
 	snap  *catalog.Snapshot
