@@ -42,6 +42,7 @@ func (c *compiler) block(s *source, list []*statement) {
 			c.assigning(q, &w, d)
 		}
 	}
+	c.procedure()
 	for _, p := range c.def.SQL.Params {
 		if p.Access == "OUT" && len(c.faults) == 0 && !c.assigned(p.Bind) {
 			c.fault(s, s.code[list[0].lo].from, "@param %s: no statement assigns :%s, by a column AS \":%s\"", p.Name, p.Bind, p.Bind)

@@ -63,6 +63,8 @@ type txRow struct {
 	sqlCount         int64
 	rules            time.Duration
 	ruleCount        int64
+	trips            int64
+	auth, borrow     time.Duration
 }
 
 func newTxLog(cfg TxLog, exec dialect.Executor, snapshot func(context.Context) (*catalog.Snapshot, error), log *slog.Logger) *txLog {
@@ -82,6 +84,7 @@ func (t *txLog) add(v *Visit) {
 		session: session, link: r.ID, status: v.Status, bytes: r.Bytes.Load(), rows: r.Rows.Load(), gzipped: v.Gzipped,
 		total: v.Total, sql: time.Duration(r.SQL.Load()), sqlCount: r.SQLCount.Load(),
 		rules: time.Duration(r.Rules.Load()), ruleCount: r.RuleCount.Load(),
+		trips: r.Trips.Load(), auth: time.Duration(r.Auth.Load() + r.Login.Load()), borrow: time.Duration(r.Borrow.Load()),
 		pattern: v.resource(255), in: int64(v.In), format: v.Format, items: int64(len(v.Items)),
 	}
 	sets := r.Sets()
@@ -240,6 +243,7 @@ var txFields = [...]string{
 	"statement", "statement_operations", "statement_rows", "statement_time", "statements",
 	"response_time", "hub_time", "queue_time", "be_time", "app_time", "network_time",
 	"sql_time", "sql_count", "business_rule_time", "business_rule_count",
+	"round_trips", "auth_time", "borrow_time",
 }
 
 // txPlan is the fields that the table of a snapshot has, by txFields; nil for one that it lacks.
@@ -316,6 +320,11 @@ func (r *txRow) set(p *txPlan, host string) []record.Assign {
 	put(record.IntValue(r.sqlCount))
 	millis(r.rules)
 	put(record.IntValue(r.ruleCount))
+	some(r.trips) // of an item of a batch they are not known
+	if r.parent == "" {
+		millis(r.auth)
+		millis(r.borrow)
+	}
 	return set
 }
 
