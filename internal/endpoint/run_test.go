@@ -287,7 +287,7 @@ func TestNested_RowsAreBounded(t *testing.T) {
 		for n, want := range map[int]string{
 			1: `[{"id":1,"emps":[{"id":10}],"few":[{"id":10}]}]`, 2: `[{"id":1,"emps":[{"id":10},{"id":11}],"few":[{"id":10},{"id":11}]}]`,
 		} {
-			w.r.MaxRows(n)
+			w.r.Bound(n)
 			for _, name := range []string{"one", "slow"} {
 				if got := squeeze(w.rows(w.call(name, nil))); got != want {
 					t.Errorf("%s, at most %d: %s, want %s", name, n, got, want)

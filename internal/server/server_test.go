@@ -152,8 +152,9 @@ func (f *fakeExec) Execute(ctx context.Context, _ *catalog.Snapshot, u *record.U
 	out := make([]record.Outcome, len(u.Ops))
 	for i := range u.Ops {
 		if u.Actors[0].System {
+			out[i].Load = &record.Loaded{}
 			f.mu.Lock()
-			f.inserted = append(f.inserted, u.Ops[i])
+			f.inserted = append(f.inserted, loaded(&u.Ops[i])...)
 			f.mu.Unlock()
 			continue
 		}
@@ -162,6 +163,20 @@ func (f *fakeExec) Execute(ctx context.Context, _ *catalog.Snapshot, u *record.U
 		}
 	}
 	return out
+}
+
+// loaded are the records of a load as inserts of what is not empty.
+func loaded(op *record.Op) (list []record.Op) {
+	for cells := op.Load.Cells; len(cells) > 0; cells = cells[len(op.Load.Fields):] {
+		one := record.Op{Verb: record.Insert, Table: op.Table}
+		for i, name := range op.Load.Fields {
+			if !cells[i].Empty() {
+				one.Set = append(one.Set, record.Assign{Field: name, Value: cells[i]})
+			}
+		}
+		list = append(list, one)
+	}
+	return list
 }
 
 func (f *fakeExec) Stream(context.Context, *catalog.Snapshot, *record.Unit) record.Outcome {

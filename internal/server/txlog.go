@@ -206,25 +206,26 @@ func (t *txLog) write(ctx context.Context, rows []txRow) error {
 		return nil // the project keeps no transaction log
 	}
 	plan := t.plan(table)
-	u := &record.Unit{Version: snap.Version, Ops: make([]record.Op, len(rows)), Actors: []record.Actor{{Name: "system", System: true}}}
+	cells := make([]record.Value, 0, len(rows)*len(plan.names))
 	for i := range rows {
-		u.Ops[i] = record.Op{Verb: record.Insert, Table: t.cfg.Table, Set: rows[i].set(plan, t.host), Keep: true}
+		cells = rows[i].appendTo(cells, plan, t.host)
 	}
-	failed, begun := 0, false
-	for _, o := range t.exec.Execute(ctx, snap, u) {
-		begun = begun || !o.Unserviced
-		if o.Err != nil {
-			failed++
-			err = o.Err
+	out := t.exec.Execute(ctx, snap, &record.Unit{
+		Version: snap.Version, Actors: []record.Actor{{Name: "system", System: true}},
+		Ops: []record.Op{{Verb: record.Load, Table: t.cfg.Table, Load: &record.Loading{Fields: plan.names, Cells: cells}, Keep: true}},
+	})[0]
+	if out.Err != nil {
+		if out.Unserviced && out.Err.Kind == record.Unavailable {
+			return out.Err
 		}
+		t.lose(len(rows), out.Err)
+		return nil
 	}
-	if !begun && record.KindOf(err) == record.Unavailable {
-		return err
-	}
+	failed := len(out.Load.Errs)
 	t.size.Add(-int64(len(rows) - failed))
 	t.written.Add(int64(len(rows) - failed))
 	if failed > 0 {
-		t.lose(failed, err)
+		t.lose(failed, out.Load.Errs[0].Err)
 	}
 	return nil
 }
@@ -235,7 +236,7 @@ func (t *txLog) lose(n int, err error) {
 	t.log.Warn("transaction log rows lost", "rows", n, "error", err.Error())
 }
 
-// txFields are the fields of a row, in the order in which set gives them.
+// txFields are the fields of a row, in the order in which appendTo gives them.
 var txFields = [...]string{
 	"sys_id", "sys_created_on", "sys_updated_on", "sys_created_by", "sys_updated_by", "parent", "item_id", "type", "method", "url",
 	"transaction_pattern", "protocol", "remote_ip", "user_agent", "x_referer", "session_id", "link", "system_id",
@@ -246,36 +247,38 @@ var txFields = [...]string{
 	"round_trips", "auth_time", "borrow_time",
 }
 
-// txPlan is the fields that the table of a snapshot has, by txFields; nil for one that it lacks.
+// txPlan is the fields that the table of a snapshot has: by txFields, nil for one that it lacks, and their names.
 type txPlan struct {
 	table  *catalog.Table
 	fields [len(txFields)]*catalog.Field
+	names  []string
 }
 
 func (t *txLog) plan(table *catalog.Table) *txPlan {
 	if t.planned == nil || t.planned.table != table {
 		t.planned = &txPlan{table: table}
 		for i, name := range txFields {
-			t.planned.fields[i] = table.Field(name)
+			if f := table.Field(name); f != nil {
+				t.planned.fields[i], t.planned.names = f, append(t.planned.names, name)
+			}
 		}
 	}
 	return t.planned
 }
 
-// set is a row's values for those fields that the table has.
-func (r *txRow) set(p *txPlan, host string) []record.Assign {
-	set := make([]record.Assign, 0, len(txFields))
+// appendTo appends a row's values for those fields that the table has.
+func (r *txRow) appendTo(cells []record.Value, p *txPlan, host string) []record.Value {
 	next := 0
 	put := func(v record.Value) {
 		f := p.fields[next]
 		next++
-		if f == nil || v.Empty() {
+		if f == nil {
 			return
 		}
 		if v.Form == record.Text && f.MaxLength > 0 && len(v.S) > f.MaxLength {
 			v.S = clean(v.S, f.MaxLength)
 		}
-		set = append(set, record.Assign{Field: f.Name, Value: v})
+		cells = append(cells, v)
 	}
 	millis := func(d time.Duration) {
 		var room [24]byte
@@ -325,7 +328,7 @@ func (r *txRow) set(p *txPlan, host string) []record.Assign {
 		millis(r.auth)
 		millis(r.borrow)
 	}
-	return set
+	return cells
 }
 
 // rode adds set n, of those of the request, to what a row tells: how many operations and rows its largest set had, and how long all took.
