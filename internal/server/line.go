@@ -450,9 +450,16 @@ func (v *Visit) stream(ctx context.Context, snap *catalog.Snapshot, ex *dialect.
 	a.Flush = v.flush
 	v.reply(ex, out, a)
 	a.Flush = nil
+	if rows != nil {
+		rows.Close() // so that the database's time is known
+	}
 	v.note(out)
+	name := u.Ops[0].Table
+	if call := u.Ops[0].Invoke; call != nil {
+		name = call.Endpoint
+	}
 	v.Recorder.AddSets(telemetry.Set{
-		Verb: u.Ops[0].Verb.String(), Table: u.Ops[0].Table, Ops: 1, Rows: int(v.Recorder.Rows.Load() - before), Start: at, Time: time.Duration(v.Recorder.SQL.Load() - sql),
+		Verb: u.Ops[0].Verb.String(), Table: name, Ops: 1, Rows: int(v.Recorder.Rows.Load() - before), Start: at, Time: time.Duration(v.Recorder.SQL.Load() - sql),
 	})
 	if rows != nil && rows.Err() != nil {
 		if !v.sent {
@@ -500,10 +507,8 @@ func lap(to *atomic.Int64, r *telemetry.Recorder, at time.Duration) time.Duratio
 func (v *Visit) note(out []record.Outcome) {
 	v.judge(out)
 	for i := range out {
-		if out[i].Rows != nil && !out[i].Rows.Streaming() {
-			v.Recorder.Rows.Add(int64(out[i].Rows.Len()))
-		} else if out[i].Rows != nil {
-			v.Recorder.Rows.Add(int64(out[i].Stat.Rows))
+		if r := out[i].Rows; r != nil {
+			v.Recorder.Rows.Add(int64(max(r.Len(), r.Taken()))) // those of a cursor are gone when they are taken
 		}
 		if v.Err == nil && out[i].Err != nil {
 			v.Err = out[i].Err
