@@ -25,6 +25,9 @@ type benchCommand struct {
 	Load     loadCommand     `cmd:"" help:"One GET over and over, as fast as it is answered; prints JSON."`
 	SAPMass  sapMassCommand  `cmd:"" name:"sap-mass" help:"Products created through one $batch and through one deep insert, the time split by layer."`
 	NowFlood nowFloodCommand `cmd:"" name:"now-flood" help:"Users open a page of 20 calls at once, singly and in batches."`
+
+	OrdsLevers ordsLeversCommand `cmd:"" name:"ords-levers" help:"What each lever of a SQL endpoint is worth: logins, entity tags, cached definitions, nested rows."`
+	OrdsPool   ordsPoolCommand   `cmd:"" name:"ords-pool" help:"A pool of 10 connections against one of 50 under 50 users."`
 }
 
 // errFailed is a measurement whose verdict is bad; its report says why.

@@ -238,8 +238,9 @@ func (a *answer) checkBatch(ns []int, body []byte) {
 }
 
 // excerpt is the start of a body, for a message.
-func excerpt(b []byte) string {
-	const most = 200
+func excerpt(b []byte) string { return excerptOf(b, 200) }
+
+func excerptOf(b []byte, most int) string {
 	s := strings.TrimSpace(string(b[:min(len(b), most)]))
 	if s == "" {
 		return "(empty body)"

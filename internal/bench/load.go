@@ -53,6 +53,8 @@ type LoadOptions struct {
 	//
 	// Defaults to 5 s, and no warm-up.
 	Duration, Warmup time.Duration
+	// Each, when it is not 0, is how many requests each connection makes; Duration is then the longest that they may take.
+	Each int
 	// SessionPath, when set, is asked once on each target before the load; the cookies it sets are sent on all
 	// connections, which are then one session.
 	SessionPath string
@@ -67,6 +69,7 @@ type LoadResult struct {
 	MeanMS    float64 `json:"mean_ms"`
 	P50MS     float64 `json:"p50_ms"`
 	P90MS     float64 `json:"p90_ms"`
+	P95MS     float64 `json:"p95_ms"`
 	P99MS     float64 `json:"p99_ms"`
 	MaxMS     float64 `json:"max_ms"`
 	// Bytes is the size of the right answers' bodies.
@@ -194,7 +197,7 @@ func (o LoadOptions) run(ctx context.Context, heads []loadHead, d time.Duration)
 			t.times = newTimes()
 			w := rawConn{access: o.Access, head: heads[i%len(heads)]}
 			defer w.close()
-			for n := 0; ctx.Err() == nil; n++ {
+			for n := 0; ctx.Err() == nil && (o.Each == 0 || n < o.Each); n++ {
 				start := time.Now()
 				a := w.do(ctx, o.Request, i, n)
 				took := time.Since(start)
@@ -255,7 +258,7 @@ func sum(tallies []loadTally, d time.Duration, why *samples) LoadResult {
 	r.Seconds = d.Seconds()
 	r.PerSecond = float64(r.Requests) / r.Seconds
 	r.MeanMS, r.MaxMS = times.Mean()/1000, float64(times.Max())/1000
-	r.P50MS, r.P90MS, r.P99MS = percentileMS(times, 50), percentileMS(times, 90), percentileMS(times, 99)
+	r.P50MS, r.P90MS, r.P95MS, r.P99MS = percentileMS(times, 50), percentileMS(times, 90), percentileMS(times, 95), percentileMS(times, 99)
 	r.Why = why.list()
 	return r
 }

@@ -265,7 +265,7 @@ func TestBlock_CallsAProcedure(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close(t.Context())
-		if _, err := db.Exec(t.Context(), "CREATE PROCEDURE twice(n integer, INOUT result integer) LANGUAGE sql AS 'SELECT n * 2'"); err != nil {
+		if _, err := db.Exec(t.Context(), "CREATE PROCEDURE public.twice(n integer, INOUT result integer) LANGUAGE sql AS 'SELECT n * 2'"); err != nil {
 			t.Fatal(err)
 		}
 		w.mustApply(map[string]string{"call": "-- @method POST call\n-- @param n INT\n-- @param result RESPONSE INT\n-- @param all RESPONSE RESULTSET\n-- @column all.day date\n" +
@@ -276,6 +276,23 @@ func TestBlock_CallsAProcedure(t *testing.T) {
 		}
 		if got, want := w.show("hr/call", 1, out.Sets[0].Rows), `[{"double":"42","day":"2020-01-02T00:00:00Z"}]`; got != want {
 			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}
+
+func TestNested_RowsAreBounded(t *testing.T) {
+	onEach(t, func(t *testing.T, w *world) {
+		const sql = "\nSELECT id, CURSOR(SELECT id FROM emp WHERE dept_id = d.id ORDER BY id) AS emps, CURSOR(SELECT id FROM emp LIMIT 3) AS few FROM dept d WHERE id = 1"
+		w.mustApply(map[string]string{"one": "-- @method GET one" + sql, "slow": "-- @method GET slow\n-- @nested rows" + sql})
+		for n, want := range map[int]string{
+			1: `[{"id":1,"emps":[{"id":10}],"few":[{"id":10}]}]`, 2: `[{"id":1,"emps":[{"id":10},{"id":11}],"few":[{"id":10},{"id":11}]}]`,
+		} {
+			w.r.Bound(n)
+			for _, name := range []string{"one", "slow"} {
+				if got := squeeze(w.rows(w.call(name, nil))); got != want {
+					t.Errorf("%s, at most %d: %s, want %s", name, n, got, want)
+				}
+			}
 		}
 	})
 }

@@ -424,6 +424,7 @@ func (v *Visit) single(ctx context.Context, snap *catalog.Snapshot, a *wire.Answ
 		v.reply(ex, out, a)
 		a.Flush = nil
 		v.note(out)
+		v.whole(a)
 		return nil
 	}
 }
@@ -453,14 +454,26 @@ func (v *Visit) stream(ctx context.Context, snap *catalog.Snapshot, ex *dialect.
 	v.Recorder.AddSets(telemetry.Set{
 		Verb: u.Ops[0].Verb.String(), Table: u.Ops[0].Table, Ops: 1, Rows: int(v.Recorder.Rows.Load() - before), Start: at, Time: time.Duration(v.Recorder.SQL.Load() - sql),
 	})
-	if rows == nil || rows.Err() == nil {
-		return nil
+	if rows != nil && rows.Err() != nil {
+		if !v.sent {
+			return rows.Err()
+		}
+		v.cut(rows.Err())
 	}
-	err := rows.Err()
-	if !v.sent {
-		return err
+	v.whole(a)
+	return nil
+}
+
+// whole makes sure that an answer of which part is out is no part of one.
+func (v *Visit) whole(a *wire.Answer) {
+	if a.Err != nil && v.sent && !v.broken {
+		v.cut(a.Err)
 	}
-	// Rows are out already, so the only honest end is none: the connection breaks in the middle of the answer.
+}
+
+// cut ends an answer that cannot be completed. Part of it is out already, so the only honest end is none: the connection breaks in the
+// middle of the answer.
+func (v *Visit) cut(err error) {
 	v.Err = v.s.public(v.Recorder, err)
 	v.release()
 	panic(http.ErrAbortHandler)
@@ -533,7 +546,7 @@ var buffers = sync.Pool{New: func() any { return &wire.Answer{Body: make([]byte,
 // answer is an empty answer with a buffer that was used before.
 func answer() *wire.Answer {
 	a := buffers.Get().(*wire.Answer)
-	a.Status, a.Header, a.Body, a.Flush, a.Hashed = http.StatusOK, a.Header[:0], a.Body[:0], nil, 0
+	a.Status, a.Header, a.Body, a.Flush, a.Hashed, a.Err = http.StatusOK, a.Header[:0], a.Body[:0], nil, 0, nil
 	return a
 }
 
