@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"io"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -151,6 +152,51 @@ func TestExpose_ASchemaIsAnAPI(t *testing.T) {
 			if err == nil {
 				t.Errorf("serve %v was not refused:\n%s", args, out)
 			}
+		}
+	})
+}
+
+// TestLoad_WhoStopsSendingIsNotWaitedFor sends part of a batch load, and then nothing, too much, or nobody.
+func TestLoad_WhoStopsSendingIsNotWaitedFor(t *testing.T) {
+	onEach(t, func(t *testing.T, kind string) {
+		db, schema := foreignDatabase(t, kind)
+		path := "/ords/" + schema + "/emp/batchload?batchRows=1"
+		w := &weir{t: t}
+		w.launch(t.TempDir(), "serve", "--db", db.url, "--expose", schema, "--expose-write", "--listen", "127.0.0.1:0",
+			"--set", "limits.body_time=1s", "--set", "limits.load=100000", "--set", "gate.pools.default.slots=2")
+		t.Cleanup(w.kill)
+		count := func() int {
+			var p page
+			w.get("/ords/"+schema+"/emp/?limit=10000", &p)
+			return len(p.Items)
+		}
+		start := count()
+		for range 3 { // more than there are slots
+			c := w.dial()
+			fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic YWRtaW46YWRtaW4=\r\nContent-Type: text/csv\r\nContent-Length: 1000\r\n\r\nempno\n%d\n%d\n", path, w.addr, 100+count(), 200+count())
+			b, _ := io.ReadAll(c)
+			c.Close()
+			if got := string(b); !strings.Contains(got, "limits.body_time") || !strings.Contains(got, "Number of rows processed: 2") {
+				t.Errorf("answered:\n%s", got)
+			}
+		}
+		if n := count() - start; n != 6 {
+			t.Errorf("%d rows were committed, not 6", n)
+		}
+		big := "empno\n" + strings.Repeat("900\n", 30_000)
+		if a := w.must(http.StatusRequestEntityTooLarge, request{method: "POST", path: path, body: big, header: map[string]string{"Content-Type": "text/csv"}}, nil); !strings.Contains(a.body, "limits.load") {
+			t.Errorf("%s", a.body)
+		}
+		for range 3 {
+			c := w.dial()
+			fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic YWRtaW46YWRtaW4=\r\nContent-Type: text/csv\r\nContent-Length: 1000\r\n\r\nempno\n", path, w.addr)
+			c.Close()
+		}
+		if n := count() - start; n != 6 {
+			t.Errorf("%d rows were committed, not 6", n)
+		}
+		if code := w.stop(); code != 0 {
+			t.Errorf("exit code %d", code)
 		}
 	})
 }
