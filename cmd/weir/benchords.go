@@ -27,8 +27,8 @@ type ordsLeversCommand struct {
 	Postgres    string        `help:"PostgreSQL server where databases and roles may be made and dropped. Without one: SQLite only." env:"WEIR_TEST_POSTGRES" placeholder:"URL"`
 	Users       int           `help:"Users who call at once." default:"25"`
 	Requests    int           `help:"Requests that each of them makes." default:"100"`
-	Rounds      int           `help:"Rounds of which medians are taken." default:"5"`
-	Longest     time.Duration `help:"The longest that one measurement may take; what is slow is not called to the end." default:"20s"`
+	Rounds      int           `help:"Rounds of which medians are taken." default:"3"`
+	Longest     time.Duration `help:"The longest that one measurement may take; what is slow is not called to the end." default:"10s"`
 	Departments int           `help:"Departments of the larger tables; 0 leaves cursor-large out." default:"1000"`
 	Employees   int           `help:"Employees of the larger tables." default:"50000"`
 	Quick       bool          `help:"20 requests for each user, 2 rounds, smaller tables."`
@@ -107,7 +107,7 @@ type ordsPoolCommand struct {
 
 // Help is the command's longer help.
 func (ordsPoolCommand) Help() string {
-	return `The article's pool of connections that was too small, on a throw-away PostgreSQL database: with weir's gate as it is shipped, and with the gate opened wide, as in the article.
+	return `The article's pool of connections that was too small, on a throw-away PostgreSQL database: with weir's gate as it is shipped, and with a slot at the gate for each connection.
 
 Example:
   scripts/with-postgres weir bench ords-pool`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -13,16 +14,20 @@ import (
 	"weir/internal/config"
 )
 
-// pulled is a node of the demo that serves, with a function that calls it as somebody.
-func pulled(t *testing.T, flags ...config.Setting) func(user, method, path, body string) (int, string) {
+// served is the base URL of a node that serves a project, with its settings.
+func served(t *testing.T, project fs.FS, flags ...config.Setting) string {
 	t.Helper()
-	e, err := config.Load(config.Sources{Flags: append([]config.Setting{
+	file, err := fs.ReadFile(project, "weir.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := config.Load(config.Sources{File: file, FileName: "weir.yaml", Flags: append([]config.Setting{
 		{Path: "data", Value: t.TempDir(), From: "--data"}, {Path: "listen", Value: "127.0.0.1:0", From: "--listen"},
 	}, flags...)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := newNode(t.Context(), e, demo.Project(), nil, slog.New(slog.DiscardHandler))
+	n, err := newNode(t.Context(), e, project, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,9 +41,16 @@ func pulled(t *testing.T, flags ...config.Setting) func(user, method, path, body
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
+	return "http://" + n.Addrs[0].String()
+}
+
+// pulled is a node of the demo that serves, as a function that calls it as somebody.
+func pulled(t *testing.T, flags ...config.Setting) func(user, method, path, body string) (int, string) {
+	t.Helper()
+	base := served(t, demo.Project(), flags...)
 	return func(user, method, path, body string) (int, string) {
 		t.Helper()
-		req, err := http.NewRequest(method, "http://"+n.Addrs[0].String()+path, strings.NewReader(body))
+		req, err := http.NewRequest(method, base+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}

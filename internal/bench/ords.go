@@ -33,11 +33,11 @@ type OrdsLevers struct {
 	Users, Requests int
 	// Rounds is how often each case is measured, after a warm-up; the cases of a lever take turns.
 	//
-	// Defaults to 5.
+	// Defaults to 3.
 	Rounds int
 	// Longest bounds one measurement: what is slow is not called to the end.
 	//
-	// Defaults to 20 s.
+	// Defaults to 10 s.
 	Longest time.Duration
 	// Only are the levers to pull, by the beginnings of their names. Empty: all.
 	Only []string
@@ -160,9 +160,9 @@ func (o OrdsLevers) withDefaults() OrdsLevers {
 	}
 	setInt(&o.Users, 25)
 	setInt(&o.Requests, 100)
-	setInt(&o.Rounds, 5)
+	setInt(&o.Rounds, 3)
 	if o.Longest == 0 {
-		o.Longest = 20 * time.Second
+		o.Longest = 10 * time.Second
 	}
 	if o.Base == "" {
 		o.Base = "/ords/" + LeverSchema

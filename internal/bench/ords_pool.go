@@ -12,8 +12,8 @@ import (
 )
 
 // OrdsPool is the article's pool that was too small: 50 users call an endpoint that holds its connection for a while, with a pool of 10 and
-// one of 50. Each is measured twice: as weir is shipped, where the gate at the door lets in no more than the pool can serve soon, and with
-// the gate opened wide, so that all users reach for connections at once as they do in the article.
+// one of 50. Each is measured twice: as weir is shipped, where the gate at the door has more slots than the pool has connections, so that all
+// users reach for connections at once as they do in the article, and with a slot for each connection, so that they wait at the door.
 type OrdsPool struct {
 	// User and Password read the metrics.
 	User, Password string
@@ -35,9 +35,15 @@ type OrdsPool struct {
 	Hold, Wait time.Duration
 }
 
+// How wide the gate is.
+const (
+	gateShipped = "shipped"
+	gateFitted  = "fitted"
+)
+
 // PoolCase is what one size of the pool did.
 type PoolCase struct {
-	Gate string `json:"gate"` // shipped or open
+	Gate string `json:"gate"` // shipped, or fitted: a slot for each connection
 	Pool int    `json:"pool"`
 	LoadResult
 	// Refused is how many waits for a connection were in vain, as the server counts them.
@@ -108,7 +114,7 @@ func (o OrdsPool) Run(ctx context.Context, progress io.Writer) (*OrdsPoolResult,
 		return nil, err
 	}
 	r := &OrdsPoolResult{Users: o.Users, Each: o.Requests, HoldMS: o.Hold.Seconds() * 1000, WaitMS: o.Wait.Seconds() * 1000}
-	for _, gate := range []string{"shipped", "open"} {
+	for _, gate := range []string{gateShipped, gateFitted} {
 		for _, pool := range o.Pools {
 			c, err := o.measure(ctx, gate, pool)
 			if err != nil {
@@ -131,10 +137,12 @@ func (o OrdsPool) judge(r *OrdsPoolResult, c PoolCase) {
 	if n := c.Wrong + c.Failed; n > 0 {
 		problem("%d wrong or no answers: %s", n, strings.Join(c.Why, "; "))
 	}
-	if c.Rejected > 0 && c.Gate == "open" && !o.tooSmall(c.Pool) {
-		problem("%d were refused, although the pool is large enough", c.Rejected)
-	}
-	if c.Rejected == 0 && c.Gate == "open" && o.tooSmall(c.Pool) {
+	switch small := o.tooSmall(c.Pool); {
+	case c.Rejected > 0 && c.Gate == gateFitted:
+		problem("%d were refused, although they should wait at the door: %s", c.Rejected, c.Says)
+	case c.Rejected > 0 && !small:
+		problem("%d were refused, although the pool is large enough: %s", c.Rejected, c.Says)
+	case c.Rejected == 0 && c.Gate == gateShipped && small:
 		problem("nobody was refused, although %d users wait longer than %v for a connection", o.Users, o.Wait)
 	}
 }
@@ -143,8 +151,8 @@ func (o OrdsPool) judge(r *OrdsPoolResult, c PoolCase) {
 func (o OrdsPool) measure(ctx context.Context, gate string, pool int) (PoolCase, error) {
 	c := PoolCase{Gate: gate, Pool: pool}
 	set := []string{"--set", fmt.Sprintf("database.pool.max=%d", pool), "--set", "database.pool.wait=" + o.Wait.String()}
-	if gate == "open" {
-		set = append(set, "--set", fmt.Sprintf("gate.pools.default.slots=%d", 2*o.Users+10), "--set", "gate.session.running=0")
+	if gate == gateFitted {
+		set = append(set, "--set", fmt.Sprintf("gate.pools.default.slots=%d", pool))
 	}
 	node, err := startOrds(ctx, o.Program, o.Project, o.DB, set...)
 	if err != nil {

@@ -51,15 +51,15 @@ func (r *OrdsPoolResult) Print(w io.Writer) error {
 	for _, c := range r.Cases {
 		article := "–"
 		switch {
-		case c.Gate == "open" && c.Pool == 10:
+		case c.Gate == gateShipped && c.Pool == 10:
 			article = "failures"
-		case c.Gate == "open" && c.Pool == 50:
+		case c.Gate == gateShipped && c.Pool == 50:
 			article = "none failed"
 		}
 		t.Row(c.Gate, fmt.Sprint(c.Pool), article, fmt.Sprintf("%.0f", c.PerSecond), fmt.Sprintf("%.0f", c.MeanMS), fmt.Sprintf("%.0f", c.P50MS), fmt.Sprintf("%.0f", c.P95MS),
 			fmt.Sprint(c.Requests), fmt.Sprint(c.Rejected), fmt.Sprint(c.Wrong+c.Failed), fmt.Sprint(c.Refused), fmt.Sprint(c.InUseHigh), fmt.Sprint(c.WaitingHigh), fmt.Sprint(c.QueueHigh))
 	}
-	fmt.Fprintf(&b, "%s\ntimes are of served requests; the article's pool was the same server's, opened from %d to %d.\n", t.Render(), 10, 50)
+	fmt.Fprintf(&b, "%s\ntimes are of served requests. fitted: gate.pools.default.slots is the size of the pool, so requests wait at the door and not for a connection.\n", t.Render())
 	for _, c := range r.Cases {
 		if c.Says != "" {
 			fmt.Fprintf(&b, "gate %s, pool %d, a refused request is told: %s\n", c.Gate, c.Pool, c.Says)
