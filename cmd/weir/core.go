@@ -163,6 +163,7 @@ func permit(p *gate.Permits) func(ctx context.Context, user string) (func(), err
 func (k *core) adjust(c *config.Config) {
 	k.defs.set(c.Cache.Metadata, c.Cache.Timeout)
 	k.sql.SlowAfter(c.Telemetry.SlowStatement)
+	k.sql.Bound(c.ORDS.MaxRows)
 	k.store.Resize(cmp.Or(c.Database.Pool.Max, k.most), c.Database.Pool.Wait)
 }
 

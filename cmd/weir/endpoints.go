@@ -41,6 +41,7 @@ type listed struct {
 	Roles      []string       `json:"roles,omitempty"`
 	Auth       []string       `json:"auth,omitempty"`
 	Published  bool           `json:"published"`
+	Store      string         `json:"store,omitempty"`      // the only database that it is for
 	Statements int            `json:"statements,omitempty"` // that one call runs; nested rows run more
 	Nested     string         `json:"nested,omitempty"`
 	Parameters []listedName   `json:"parameters,omitempty"`
@@ -108,7 +109,7 @@ func describeSQL(e *catalog.EndpointDef) listed {
 	d := e.SQL
 	l := listed{
 		Name: e.Name, Method: e.Method, Route: e.Path, File: e.File, Source: d.Source, Module: d.Module, Priority: d.Priority, ETag: d.ETag,
-		Public: e.Public, Roles: e.Roles, Auth: d.Auth, Published: !d.Unpublished, Nested: d.Nested,
+		Public: e.Public, Roles: e.Roles, Auth: d.Auth, Published: !d.Unpublished, Nested: d.Nested, Store: d.Store,
 	}
 	if d.Compiled == nil {
 		return l
@@ -168,6 +169,9 @@ func (l *listed) print(w io.Writer) {
 	}
 	if l.Priority > 0 {
 		what = append(what, fmt.Sprintf("priority %d", l.Priority))
+	}
+	if l.Store != "" {
+		what = append(what, l.Store+" only")
 	}
 	if !l.Published {
 		what = append(what, "not published")

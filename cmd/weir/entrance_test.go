@@ -51,6 +51,12 @@ type site struct {
 // newSite serves a project with the given endpoints, by file name, or answers nil without PostgreSQL.
 func newSite(t *testing.T, endpoints map[string]string, flags ...config.Setting) *site {
 	t.Helper()
+	return newSiteOf(t, false, endpoints, flags...)
+}
+
+// newSiteOf is newSite, with hub by a hub before a backend.
+func newSiteOf(t *testing.T, hub bool, endpoints map[string]string, flags ...config.Setting) *site {
+	t.Helper()
 	dsn := storetest.Postgres(t)
 	if dsn == "" {
 		return nil
@@ -83,28 +89,46 @@ auth:
 database: {logins: {trust: true}}
 ords: {database_roles: [reader]}
 `
-	e, err := config.Load(config.Sources{File: []byte(yaml), FileName: "weir.yaml", Flags: append([]config.Setting{
-		{Path: "database.url", Value: dsn}, {Path: "listen", Value: "127.0.0.1:0"},
-	}, flags...)})
-	if err != nil {
-		t.Fatal(err)
+	load := func(more ...config.Setting) *config.Effective {
+		t.Helper()
+		e, err := config.Load(config.Sources{File: []byte(yaml), FileName: "weir.yaml", Flags: append(append([]config.Setting{
+			{Path: "database.url", Value: dsn}, {Path: "listen", Value: "127.0.0.1:0"}, {Path: "remote.key", Value: "a key for the tests of this machine"},
+		}, flags...), more...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
 	}
 	s := &site{t: t, log: &lockedBuffer{}}
-	n, err := newNode(t.Context(), e, os.DirFS(dir), nil, slog.New(slog.NewTextHandler(s.log, nil)))
-	if err != nil {
+	log := slog.New(slog.NewTextHandler(s.log, nil))
+	serve := func(f func(context.Context) error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- f(ctx) }()
+		t.Cleanup(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			http.DefaultClient.CloseIdleConnections()
+		})
+	}
+	var n *node
+	var err error
+	if hub {
+		b, err := newBackend(t.Context(), load(config.Setting{Path: "remote.listen", Value: "127.0.0.1:0"}), os.DirFS(dir), log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		serve(b.Serve)
+		if n, err = newHub(t.Context(), load(config.Setting{Path: "remote.backends", Value: b.calls.Addr().String()}), log); err != nil {
+			t.Fatal(err)
+		}
+	} else if n, err = newNode(t.Context(), load(), os.DirFS(dir), nil, log); err != nil {
 		t.Fatal(err)
 	}
 	s.at = "http://" + n.Addrs[0].String()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- n.Serve(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		http.DefaultClient.CloseIdleConnections()
-	})
+	serve(n.Serve)
 	if s.db, err = pgx.Connect(t.Context(), dsn); err != nil {
 		t.Fatal(err)
 	}
@@ -186,8 +210,13 @@ func (s *site) metric(name string) string {
 // TestEntrance_SQLEndpointsAndWhoReachesThem is who may reach which endpoint, with everything real: the file's annotations, the dialect, the
 // runner and the database's own users.
 func TestEntrance_SQLEndpointsAndWhoReachesThem(t *testing.T) {
+	t.Run("node", func(t *testing.T) { whoReachesWhat(t, false) })
+	t.Run("hub", func(t *testing.T) { whoReachesWhat(t, true) })
+}
+
+func whoReachesWhat(t *testing.T, hub bool) {
 	const sql = "SELECT current_user::text AS me, :current_user AS caller"
-	s := newSite(t, map[string]string{
+	s := newSiteOf(t, hub, map[string]string{
 		"open":   "-- @method GET open/\n-- @public\n" + sql,
 		"any":    "-- @method GET any/\n" + sql,
 		"clerks": "-- @method GET clerks/\n-- @roles clerk\n" + sql,
@@ -502,4 +531,75 @@ func TestSlow_StatementsAreInTheLogWithTheirPlan(t *testing.T) {
 	if strings.Contains(log, "hushhush") {
 		t.Errorf("a value is in the log: %s", log)
 	}
+}
+
+func TestLevers_AHubKnowsWhatIsItsBackends(t *testing.T) {
+	s := newSiteOf(t, true, map[string]string{"emps": "-- @method GET emps/\nSELECT id, name FROM emp ORDER BY id"}, config.Setting{Path: "telemetry.timing", Value: "true"})
+	if s == nil {
+		return
+	}
+	root := basicAs("root", "fig")
+	s.get("/ords/hr/emps/", root)
+	if r := s.get("/ords/hr/emps/", root); r.status != 200 || !strings.Contains(r.header.Get("Server-Timing"), `db;desc="1 round trips"`) {
+		t.Errorf("%d %s %s", r.status, r.header.Get("Server-Timing"), r.body)
+	}
+	patch := func(body string) told {
+		req, _ := http.NewRequest("PATCH", s.at+"/weir/settings", strings.NewReader(body))
+		req.SetBasicAuth("root", "fig")
+		req.Header.Set("Content-Type", "application/json")
+		return s.send(req)
+	}
+	if r := patch(`{"jdbc.MaxLimit":50}`); r.status != 400 || !strings.Contains(r.body, "backends") {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	if r := patch(`{"ords.max_rows":2,"cache.metadata":false}`); r.status != 200 {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	if r := s.get("/ords/hr/emps/", root); r.status != 200 || strings.Contains(r.body, "Cid") {
+		t.Errorf("with two rows at most: %d %s", r.status, r.body)
+	}
+	if r := s.get("/weir/endpoints/hr/emps/plan", root); r.status != 404 {
+		t.Errorf("a plan from a hub: %d %s", r.status, r.body)
+	}
+}
+
+func TestOrigins_PagesOfOtherSitesCallWhatNamesThem(t *testing.T) {
+	s := newSite(t, map[string]string{
+		"open": "-- @method GET open/\n-- @public\n-- @origins https://app.example.com\nSELECT id FROM emp",
+		"add":  "-- @method POST open/\n-- @origins https://app.example.com\nUPDATE emp SET name = name",
+		"all":  "-- @method GET all/\n-- @public\n-- @origins *\nSELECT id FROM emp",
+		"own":  "-- @method GET own/\n-- @public\nSELECT id FROM emp",
+	})
+	if s == nil {
+		return
+	}
+	f := func(method, path, origin string, status int, allowed bool, headers ...string) {
+		t.Helper()
+		req, _ := http.NewRequest(method, s.at+path, nil)
+		req.Header.Set("Origin", origin)
+		req.Header.Set("Sec-Fetch-Site", "cross-site")
+		for i := 0; i < len(headers); i += 2 {
+			req.Header.Set(headers[i], headers[i+1])
+		}
+		if method == "POST" {
+			req.SetBasicAuth("ann", "pear")
+		}
+		r := s.send(req)
+		if path == "/ords/hr/all/" {
+			if r.header.Get("Access-Control-Allow-Credentials") != "" {
+				t.Errorf("%s: all pages may use what the browser knows of its user", path)
+			}
+		}
+		if got := r.header.Get("Access-Control-Allow-Origin"); r.status != status || (got == origin) != allowed || !allowed && got != "" {
+			t.Errorf("%s %s from %s: %d %q %s", method, path, origin, r.status, got, r.body)
+		}
+	}
+	const app, other = "https://app.example.com", "https://other.example.com"
+	f("GET", "/ords/hr/open/", app, 200, true)
+	f("GET", "/ords/hr/open/", other, 200, false) // a browser keeps the answer from the page
+	f("GET", "/ords/hr/own/", app, 200, false)
+	f("GET", "/ords/hr/all/", other, 200, true)
+	f("POST", "/ords/hr/open/", app, 200, true)
+	f("POST", "/ords/hr/open/", other, 403, false)
+	f("OPTIONS", "/ords/hr/open/", app, 204, true, "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type")
 }

@@ -42,6 +42,7 @@ func (c *compiler) block(s *source, list []*statement) {
 			c.assigning(q, &w, d)
 		}
 	}
+	c.procedure()
 	for _, p := range c.def.SQL.Params {
 		if p.Access == "OUT" && len(c.faults) == 0 && !c.assigned(p.Bind) {
 			c.fault(s, s.code[list[0].lo].from, "@param %s: no statement assigns :%s, by a column AS \":%s\"", p.Name, p.Bind, p.Bind)
@@ -74,7 +75,7 @@ func (c *compiler) resultSet(q *statement, into string, at int) {
 		c.fault(s, at, "@into %s: another statement gives its rows already", into)
 		return
 	}
-	compiled, ok := c.query(q)
+	compiled, ok := c.query(q, into+".")
 	if !ok {
 		return
 	}
@@ -94,6 +95,9 @@ func (c *compiler) assigning(q *statement, w *text, d *store.Described) {
 	for i := range d.Columns {
 		col := column(d.Columns[i].Name, &d.Columns[i])
 		name, ok := strings.CutPrefix(col.Name, ":")
+		if !ok && q.verb == "CALL" {
+			name, ok = c.outOf(col.Name)
+		}
 		if !ok {
 			name = ""
 		} else {
@@ -107,6 +111,16 @@ func (c *compiler) assigning(q *statement, w *text, d *store.Described) {
 		compiled.Into = nil
 	}
 	c.out.Statements = append(c.out.Statements, compiled)
+}
+
+// outOf is the bind of an OUT parameter that a procedure gives under its own name.
+func (c *compiler) outOf(name string) (bind string, ok bool) {
+	for _, p := range c.def.SQL.Params {
+		if strings.EqualFold(p.Bind, name) && p.Access != "IN" {
+			return p.Bind, true
+		}
+	}
+	return "", false
 }
 
 // assign makes a bind one that the block assigns. What callers give is not overwritten, so that nobody takes one for the other.

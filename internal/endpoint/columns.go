@@ -61,8 +61,8 @@ func (c *compiler) columns(q *statement, d *store.Described, path string) ([]que
 			col.Name, col.JSON = name, true
 		} else if rel, link := strings.CutPrefix(col.Name, "$"); link {
 			col.Rel = strings.TrimPrefix(rel, ".")
-			if path != "" {
-				c.fault(s, at, "column %q is a link, which rows of a CURSOR have none of", col.Name)
+			if strings.Contains(path, ".") {
+				c.fault(s, at, "column %q is a link, which rows of a CURSOR or a RESULTSET have none of", col.Name)
 				ok = false
 			}
 			if rel == ".id" { // protocol notes, section 5.1

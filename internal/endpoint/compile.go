@@ -102,7 +102,7 @@ func (c *compiler) main(s *source) {
 	if !c.readsOnly(q) || !c.wellFormed(q) {
 		return
 	}
-	compiled, ok := c.query(q)
+	compiled, ok := c.query(q, "")
 	if ok {
 		c.out.Statements = []catalog.SQLStatement{compiled}
 		c.media(q, compiled.Columns)
@@ -178,14 +178,14 @@ func (c *compiler) media(q *statement, columns []catalog.SQLColumn) {
 	}
 }
 
-// query compiles a SELECT with its nested ones.
-func (c *compiler) query(q *statement) (catalog.SQLStatement, bool) {
+// query compiles a SELECT with its nested ones. path is where its rows are in the answer, with a point behind it.
+func (c *compiler) query(q *statement, path string) (catalog.SQLStatement, bool) {
 	if c.def.SQL.Nested == "rows" && len(q.cursors) > 0 {
 		return c.byRows(q)
 	}
 	swaps := map[int]swap{}
 	for _, cur := range q.cursors {
-		if !c.inOne(cur, nil, "", swaps) {
+		if !c.inOne(cur, nil, path, swaps) {
 			return catalog.SQLStatement{}, false
 		}
 	}
@@ -194,7 +194,7 @@ func (c *compiler) query(q *statement) (catalog.SQLStatement, bool) {
 	if d == nil {
 		return catalog.SQLStatement{}, false
 	}
-	columns, ok := c.columns(q, d, "")
+	columns, ok := c.columns(q, d, path)
 	if !ok {
 		return catalog.SQLStatement{}, false
 	}

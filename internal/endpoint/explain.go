@@ -98,7 +98,10 @@ func bindsOf(e *catalog.Endpoint, values map[string]string) ([]record.Value, err
 			for _, b := range e.SQL.Compiled.Binds {
 				known = append(known, b.Name)
 			}
-			return nil, record.Errorf(record.Invalid, name, "the endpoint %s has no such bind; it has %s", e.Name, strings.Join(append(known, "no others"), ", "))
+			if known == nil {
+				known = []string{"none"}
+			}
+			return nil, record.Errorf(record.Invalid, name, "the endpoint %s has no such bind; it has %s", e.Name, strings.Join(known, ", "))
 		}
 		v := record.TextValue(values[name])
 		if t := typeNamed(e.SQL.Compiled.Binds[i].Type); t != store.Untyped {

@@ -440,8 +440,13 @@ func (p *parser) finish() {
 			p.faultAt(at("param"), "@param %s: only a block has OUT parameters", q.Name)
 		}
 	}
-	if !query && len(d.Columns) > 0 {
-		p.faultAt(at("column"), "@column is of queries; a block's parameters have types")
+	for _, c := range d.Columns {
+		if !query && !strings.Contains(c.Name, ".") {
+			p.faultAt(at("column"), "@column %s: a column of a block is that of a RESULTSET, NAME.%s", c.Name, c.Name)
+		}
+	}
+	if !query && d.Nested == "rows" {
+		p.faultAt(at("nested"), "@nested rows is of queries")
 	}
 	if strings.TrimSpace(d.Text) == "" {
 		p.faultAt(d.Line, "the file holds no SQL")

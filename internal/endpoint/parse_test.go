@@ -100,6 +100,7 @@ func TestParse_FaultsNameTheirLine(t *testing.T) {
 	f("-- @method GET a\n-- @etag QUERY\nx", "2: @etag QUERY needs the query, on the same line or on indented ones that follow")
 	f("-- @method GET a\n-- @public\n-- @roles x\nx", "2: an endpoint is @public or has @roles and @auth, not both")
 	f("-- @method GET a\n-- @priority 10\n-- @timeout soon\nx", `2: @priority "10" is not a number from 0 to 9`, `3: @timeout "soon" is not a time like 5s`)
+	f("-- @method PUT a\n-- @column a date\n-- @nested rows\nx", "2: @column a: a column of a block is that of a RESULTSET, NAME.a", "3: @nested rows is of queries")
 	f("-- @method GET a\n-- @column a float8\nx", `2: @column a: there is no type "float8"; types are those of fields: string, integer, decimal, datetime …`)
 }
 

@@ -96,6 +96,11 @@ func (c *compiler) withHidden(w *text, q *statement, hidden []outer, swaps map[i
 		c.copyCode(w, s, q.lo, q.hi, swaps)
 		return
 	}
+	first := s.code[q.lo].from
+	own := bounded && (q.bounded || s.is(q.lo, "(")) // it has bounds of its own
+	if own {
+		w.add(first, "SELECT * FROM (")
+	}
 	if len(hidden) > 0 {
 		end := q.arms[0].list[1]
 		c.copyCode(w, s, q.lo, end, swaps)
@@ -109,8 +114,11 @@ func (c *compiler) withHidden(w *text, q *statement, hidden []outer, swaps map[i
 	} else {
 		c.copyCode(w, s, q.lo, q.hi, swaps)
 	}
-	if bounded && !q.bounded && !s.is(q.lo, "(") {
-		w.add(s.code[q.hi-1].from, "\nLIMIT "+catalog.MaxRowsMark)
+	if own {
+		w.add(first, ") AS w_")
+	}
+	if bounded {
+		w.add(first, "\nLIMIT "+catalog.MaxRowsMark)
 	}
 }
 

@@ -35,6 +35,7 @@ type Runner struct {
 	count   counters
 
 	slowAfter atomic.Int64 // nanoseconds
+	maxRows   atomic.Int64
 }
 
 // Stats are a runner's counters, since it was made.
@@ -60,7 +61,9 @@ func NewWith(st store.Store, opt Options) *Runner {
 	if opt.MaxRows == 0 {
 		opt.MaxRows = 10_000
 	}
-	return &Runner{st: st, opt: opt, texts: map[textKey]*prepared{}, planned: map[string]time.Time{}}
+	r := &Runner{st: st, opt: opt, texts: map[textKey]*prepared{}, planned: map[string]time.Time{}}
+	r.maxRows.Store(int64(opt.MaxRows))
+	return r
 }
 
 // Stats are the counters now.

@@ -71,9 +71,18 @@ func (r *Runner) prepare(of *catalog.SQLStatement, w *wrapping) *prepared {
 	return p
 }
 
+// Bound changes how many rows a nested query answers at most.
+func (r *Runner) Bound(rows int) {
+	if r.maxRows.Swap(int64(rows)) != int64(rows) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		clear(r.texts) // the bound stands in them; a call that made one with the old bound meanwhile keeps it until the next change
+	}
+}
+
 // bounded is a text with the bound on nested rows in its place.
 func (r *Runner) bounded(sql string) string {
-	return strings.ReplaceAll(sql, catalog.MaxRowsMark, strconv.Itoa(r.opt.MaxRows))
+	return strings.ReplaceAll(sql, catalog.MaxRowsMark, strconv.FormatInt(r.maxRows.Load(), 10))
 }
 
 // typeNamed is a type by its name, Untyped for "".

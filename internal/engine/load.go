@@ -59,6 +59,7 @@ type loader struct {
 	rec  *telemetry.Recorder
 	out  *record.Loaded
 
+	keep  bool             // audit fields that are given count
 	given []*catalog.Field // by op.Load.Fields; nil for one whose values do not count
 	rows  int
 
@@ -80,12 +81,13 @@ func (l *loader) prepare() *record.Error {
 	if l.info.err != nil {
 		return l.info.err
 	}
-	if !l.t.Writable() {
+	if !l.t.Writable() && !(l.who.actor.System && l.t.Kept()) {
 		return record.Errorf(record.NotAllowed, "", "table %s is read-only", l.t.Name)
 	}
 	if isNever(l.who.may(l.t, record.Insert)) {
 		return forbidden(record.Insert, l.t)
 	}
+	l.keep = l.op.Keep && l.who.actor.Admin()
 	width := len(l.op.Load.Fields)
 	if width == 0 || len(l.op.Load.Cells)%width != 0 {
 		return record.Errorf(record.Invalid, "", "the cells of a load are whole records")
@@ -99,7 +101,7 @@ func (l *loader) prepare() *record.Error {
 			return record.Errorf(record.Invalid, name, "table %s has no field %.80s", l.t.Name, name)
 		case seen[name]:
 			return record.Errorf(record.Invalid, name, "the field is given twice")
-		case f.Generated || f.ReadOnly || f.Audit && f != l.t.SingleKey() && name != "sys_tags":
+		case f.Generated || f.ReadOnly || l.audits(f) && !l.keep:
 			f = nil // left out in silence, as in inserts
 		case !l.who.sets(f):
 			return record.Errorf(record.Forbidden, name, "you may not set %s.%s", l.t.Name, f.Name)
@@ -123,7 +125,7 @@ func (l *loader) plan() bool {
 		switch {
 		case f == nil:
 			continue
-		case f.Audit && f.Name != "sys_tags", f.Type == record.TypeJournal, f.Type == record.TypePassword:
+		case f.Audit && f.Name != "sys_tags" && !l.keep, f.Type == record.TypeJournal, f.Type == record.TypePassword:
 			return false
 		}
 		if f.Identity && l.someNull(i) {
@@ -133,7 +135,7 @@ func (l *loader) plan() bool {
 	}
 	now := record.TimeValue(l.e.opt.Now().UTC().Truncate(time.Second))
 	audit := func(at int, v record.Value) {
-		if at >= 0 {
+		if at >= 0 && l.at(l.t.Fields[at]) < 0 {
 			add(l.t.Fields[at], -1, v)
 		}
 	}
@@ -159,6 +161,11 @@ func (l *loader) plan() bool {
 		l.musts = append(l.musts, mandatoryCell{f, l.at(f)})
 	}
 	return true
+}
+
+// audits reports whether weir fills a field by itself: the key aside, which may be given, and sys_tags.
+func (l *loader) audits(f *catalog.Field) bool {
+	return f.Audit && f != l.t.SingleKey() && f.Name != "sys_tags"
 }
 
 // someNull reports whether a record of the load has no value in a column.
@@ -317,7 +324,7 @@ func (l *loader) inserts(ctx context.Context) error {
 		for j, v := range l.op.Load.Cells[i*width : (i+1)*width] {
 			set[j] = record.Assign{Field: l.op.Load.Fields[j], Value: v}
 		}
-		u.Ops[i] = record.Op{Verb: record.Insert, Table: l.op.Table, Set: set, Actor: l.op.Actor}
+		u.Ops[i] = record.Op{Verb: record.Insert, Table: l.op.Table, Set: set, Actor: l.op.Actor, Keep: l.op.Keep}
 	}
 	for i, out := range l.e.execute(ctx, l.snap, u) {
 		switch {

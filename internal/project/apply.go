@@ -82,6 +82,10 @@ var errMoved = errors.New("another node applied definitions meanwhile")
 // which do no harm.
 func Apply(ctx context.Context, st store.Store, p *Project, o Options) (*Report, error) {
 	o.defaults()
+	p, err := withRoutines(ctx, st, p)
+	if err != nil {
+		return nil, err
+	}
 	defs, err := encode(p.Definitions)
 	if err != nil {
 		return nil, err

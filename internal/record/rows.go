@@ -9,7 +9,7 @@ type Rows struct {
 	Types  []Type
 
 	cells []Value
-	next  int
+	next  int // rows that Next has given
 	arena []byte
 	src   Source
 	err   error
@@ -86,7 +86,9 @@ func (r *Rows) keep(s string) string {
 func (r *Rows) Next() ([]Value, bool) {
 	if r.src != nil {
 		row, ok := r.src.Next()
-		if !ok {
+		if ok {
+			r.next++
+		} else {
 			r.err = r.src.Err()
 		}
 		return row, ok
@@ -97,6 +99,9 @@ func (r *Rows) Next() ([]Value, bool) {
 	r.next++
 	return r.At(r.next - 1), true
 }
+
+// Taken is how many rows Next has given so far.
+func (r *Rows) Taken() int { return r.next }
 
 // Err is what ended a streaming Rows early.
 func (r *Rows) Err() error { return r.err }

@@ -50,7 +50,7 @@ type Op struct {
 	Actor  int         // index into Unit.Actors
 	Invoke *Invocation // invoke
 	Load   *Loading    // load
-	Keep   bool        // insert, update: audit fields given in Set are kept, not overwritten (needs an admin)
+	Keep   bool        // insert, update, load: audit fields that are given are kept, not overwritten (needs an admin)
 	Token  string      // idempotency: a repeat of the same token by the same actor re-renders the stored outcome; "" for none
 }
 

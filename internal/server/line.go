@@ -424,6 +424,7 @@ func (v *Visit) single(ctx context.Context, snap *catalog.Snapshot, a *wire.Answ
 		v.reply(ex, out, a)
 		a.Flush = nil
 		v.note(out)
+		v.whole(a)
 		return nil
 	}
 }
@@ -449,18 +450,37 @@ func (v *Visit) stream(ctx context.Context, snap *catalog.Snapshot, ex *dialect.
 	a.Flush = v.flush
 	v.reply(ex, out, a)
 	a.Flush = nil
+	if rows != nil {
+		rows.Close() // so that the database's time is known
+	}
 	v.note(out)
+	name := u.Ops[0].Table
+	if call := u.Ops[0].Invoke; call != nil {
+		name = call.Endpoint
+	}
 	v.Recorder.AddSets(telemetry.Set{
-		Verb: u.Ops[0].Verb.String(), Table: u.Ops[0].Table, Ops: 1, Rows: int(v.Recorder.Rows.Load() - before), Start: at, Time: time.Duration(v.Recorder.SQL.Load() - sql),
+		Verb: u.Ops[0].Verb.String(), Table: name, Ops: 1, Rows: int(v.Recorder.Rows.Load() - before), Start: at, Time: time.Duration(v.Recorder.SQL.Load() - sql),
 	})
-	if rows == nil || rows.Err() == nil {
-		return nil
+	if rows != nil && rows.Err() != nil {
+		if !v.sent {
+			return rows.Err()
+		}
+		v.cut(rows.Err())
 	}
-	err := rows.Err()
-	if !v.sent {
-		return err
+	v.whole(a)
+	return nil
+}
+
+// whole makes sure that an answer of which part is out is no part of one.
+func (v *Visit) whole(a *wire.Answer) {
+	if a.Err != nil && v.sent && !v.broken {
+		v.cut(a.Err)
 	}
-	// Rows are out already, so the only honest end is none: the connection breaks in the middle of the answer.
+}
+
+// cut ends an answer that cannot be completed. Part of it is out already, so the only honest end is none: the connection breaks in the
+// middle of the answer.
+func (v *Visit) cut(err error) {
 	v.Err = v.s.public(v.Recorder, err)
 	v.release()
 	panic(http.ErrAbortHandler)
@@ -487,10 +507,8 @@ func lap(to *atomic.Int64, r *telemetry.Recorder, at time.Duration) time.Duratio
 func (v *Visit) note(out []record.Outcome) {
 	v.judge(out)
 	for i := range out {
-		if out[i].Rows != nil && !out[i].Rows.Streaming() {
-			v.Recorder.Rows.Add(int64(out[i].Rows.Len()))
-		} else if out[i].Rows != nil {
-			v.Recorder.Rows.Add(int64(out[i].Stat.Rows))
+		if r := out[i].Rows; r != nil {
+			v.Recorder.Rows.Add(int64(max(r.Len(), r.Taken()))) // those of a cursor are gone when they are taken
 		}
 		if v.Err == nil && out[i].Err != nil {
 			v.Err = out[i].Err
@@ -533,7 +551,7 @@ var buffers = sync.Pool{New: func() any { return &wire.Answer{Body: make([]byte,
 // answer is an empty answer with a buffer that was used before.
 func answer() *wire.Answer {
 	a := buffers.Get().(*wire.Answer)
-	a.Status, a.Header, a.Body, a.Flush, a.Hashed = http.StatusOK, a.Header[:0], a.Body[:0], nil, 0
+	a.Status, a.Header, a.Body, a.Flush, a.Hashed, a.Err = http.StatusOK, a.Header[:0], a.Body[:0], nil, 0, nil
 	return a
 }
 

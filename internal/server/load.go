@@ -50,7 +50,11 @@ func (v *Visit) load(ctx context.Context, snap *catalog.Snapshot, l dialect.Load
 		return err
 	}
 	u := &upload{v: v, left: limit}
-	defer v.control.SetReadDeadline(time.Time{})
+	defer func() {
+		if u.ended {
+			v.control.SetReadDeadline(time.Time{})
+		}
+	}()
 	u.from = v.r.Body
 	if zipped {
 		v.Gzipped = true
@@ -69,7 +73,9 @@ func (v *Visit) load(ctx context.Context, snap *catalog.Snapshot, l dialect.Load
 	}, &v.call, u, a)
 	v.In = int(limit - u.left)
 	if !u.ended {
-		v.w.Header().Set("Connection", "close") // what is left of the body is nobody's request
+		// What is left of the body is nobody's request, and net/http would wait for it before it answers.
+		v.w.Header().Set("Connection", "close")
+		v.control.SetReadDeadline(time.Unix(1, 0))
 	}
 	v.release()
 	v.send(a)

@@ -59,13 +59,16 @@ func (fakeDialect) Decode(_ *catalog.Snapshot, c *dialect.Call) (*dialect.Exchan
 		panic("boom")
 	case strings.HasSuffix(c.Path, "/list"):
 		op = record.Op{Verb: record.List, Table: c.Path, Query: &record.Query{Limit: -1}}
-	case strings.HasSuffix(c.Path, "/large"):
+	case strings.HasSuffix(c.Path, "/large"), strings.HasSuffix(c.Path, "/torn"):
 		return &dialect.Exchange{Ops: []record.Op{op, op}, Reply: func(_ []record.Outcome, a *wire.Answer) {
 			a.Status = 200
 			for range largeLines {
 				if a.Body = append(a.Body, "a line of many\n"...); a.Grown() != nil {
 					return
 				}
+			}
+			if strings.HasSuffix(c.Path, "/torn") {
+				a.Err = errors.New("the rest cannot be said")
 			}
 		}}, nil
 	case c.Method == "POST":
@@ -149,8 +152,9 @@ func (f *fakeExec) Execute(ctx context.Context, _ *catalog.Snapshot, u *record.U
 	out := make([]record.Outcome, len(u.Ops))
 	for i := range u.Ops {
 		if u.Actors[0].System {
+			out[i].Load = &record.Loaded{}
 			f.mu.Lock()
-			f.inserted = append(f.inserted, u.Ops[i])
+			f.inserted = append(f.inserted, loaded(&u.Ops[i])...)
 			f.mu.Unlock()
 			continue
 		}
@@ -159,6 +163,20 @@ func (f *fakeExec) Execute(ctx context.Context, _ *catalog.Snapshot, u *record.U
 		}
 	}
 	return out
+}
+
+// loaded are the records of a load as inserts of what is not empty.
+func loaded(op *record.Op) (list []record.Op) {
+	for cells := op.Load.Cells; len(cells) > 0; cells = cells[len(op.Load.Fields):] {
+		one := record.Op{Verb: record.Insert, Table: op.Table}
+		for i, name := range op.Load.Fields {
+			if !cells[i].Empty() {
+				one.Set = append(one.Set, record.Assign{Field: name, Value: cells[i]})
+			}
+		}
+		list = append(list, one)
+	}
+	return list
 }
 
 func (f *fakeExec) Stream(context.Context, *catalog.Snapshot, *record.Unit) record.Outcome {
@@ -616,6 +634,24 @@ func TestServer_LargeAnswersAreSentInPieces(t *testing.T) {
 	rest, _ := io.ReadAll(c)
 	if bytes.HasSuffix(rest, []byte("0\r\n\r\n")) {
 		t.Error("a cut answer ends like a whole one")
+	}
+}
+
+// A dialect that finds, when part of an answer is out, that it cannot be completed says so; nobody may take the part for all.
+func TestServer_AnswerThatCannotBeCompletedBreaksTheConnection(t *testing.T) {
+	n := newNode(t, &fakeExec{}, nil)
+	req := n.request(t, "GET", "/x/torn", "")
+	req.SetBasicAuth("eve", "apple")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if _, err := io.ReadAll(res.Body); err == nil {
+		t.Error("half an answer was taken for whole")
+	}
+	if r := n.as(t, "eve", "apple", "GET", "/x/large", ""); r.status != 200 {
+		t.Errorf("the next answer: %d", r.status)
 	}
 }
 

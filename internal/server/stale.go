@@ -54,6 +54,6 @@ func (v *Visit) compute(ctx context.Context, snap *catalog.Snapshot, a *wire.Ans
 		return err
 	}
 	v.snap, v.exec, v.Err, v.Items, v.wrote = fresh, v.s.exec, nil, nil, 0
-	a.Status, a.Header, a.Body = http.StatusOK, a.Header[:0], a.Body[:0]
+	a.Status, a.Header, a.Body, a.Err = http.StatusOK, a.Header[:0], a.Body[:0], nil
 	return v.decoded(ctx, fresh, a)
 }

@@ -63,6 +63,8 @@ type txRow struct {
 	sqlCount         int64
 	rules            time.Duration
 	ruleCount        int64
+	trips            int64
+	auth, borrow     time.Duration
 }
 
 func newTxLog(cfg TxLog, exec dialect.Executor, snapshot func(context.Context) (*catalog.Snapshot, error), log *slog.Logger) *txLog {
@@ -82,6 +84,7 @@ func (t *txLog) add(v *Visit) {
 		session: session, link: r.ID, status: v.Status, bytes: r.Bytes.Load(), rows: r.Rows.Load(), gzipped: v.Gzipped,
 		total: v.Total, sql: time.Duration(r.SQL.Load()), sqlCount: r.SQLCount.Load(),
 		rules: time.Duration(r.Rules.Load()), ruleCount: r.RuleCount.Load(),
+		trips: r.Trips.Load(), auth: time.Duration(r.Auth.Load() + r.Login.Load()), borrow: time.Duration(r.Borrow.Load()),
 		pattern: v.resource(255), in: int64(v.In), format: v.Format, items: int64(len(v.Items)),
 	}
 	sets := r.Sets()
@@ -203,25 +206,26 @@ func (t *txLog) write(ctx context.Context, rows []txRow) error {
 		return nil // the project keeps no transaction log
 	}
 	plan := t.plan(table)
-	u := &record.Unit{Version: snap.Version, Ops: make([]record.Op, len(rows)), Actors: []record.Actor{{Name: "system", System: true}}}
+	cells := make([]record.Value, 0, len(rows)*len(plan.names))
 	for i := range rows {
-		u.Ops[i] = record.Op{Verb: record.Insert, Table: t.cfg.Table, Set: rows[i].set(plan, t.host), Keep: true}
+		cells = rows[i].appendTo(cells, plan, t.host)
 	}
-	failed, begun := 0, false
-	for _, o := range t.exec.Execute(ctx, snap, u) {
-		begun = begun || !o.Unserviced
-		if o.Err != nil {
-			failed++
-			err = o.Err
+	out := t.exec.Execute(ctx, snap, &record.Unit{
+		Version: snap.Version, Actors: []record.Actor{{Name: "system", System: true}},
+		Ops: []record.Op{{Verb: record.Load, Table: t.cfg.Table, Load: &record.Loading{Fields: plan.names, Cells: cells}, Keep: true}},
+	})[0]
+	if out.Err != nil {
+		if out.Unserviced && out.Err.Kind == record.Unavailable {
+			return out.Err
 		}
+		t.lose(len(rows), out.Err)
+		return nil
 	}
-	if !begun && record.KindOf(err) == record.Unavailable {
-		return err
-	}
+	failed := len(out.Load.Errs)
 	t.size.Add(-int64(len(rows) - failed))
 	t.written.Add(int64(len(rows) - failed))
 	if failed > 0 {
-		t.lose(failed, err)
+		t.lose(failed, out.Load.Errs[0].Err)
 	}
 	return nil
 }
@@ -232,7 +236,7 @@ func (t *txLog) lose(n int, err error) {
 	t.log.Warn("transaction log rows lost", "rows", n, "error", err.Error())
 }
 
-// txFields are the fields of a row, in the order in which set gives them.
+// txFields are the fields of a row, in the order in which appendTo gives them.
 var txFields = [...]string{
 	"sys_id", "sys_created_on", "sys_updated_on", "sys_created_by", "sys_updated_by", "parent", "item_id", "type", "method", "url",
 	"transaction_pattern", "protocol", "remote_ip", "user_agent", "x_referer", "session_id", "link", "system_id",
@@ -240,38 +244,41 @@ var txFields = [...]string{
 	"statement", "statement_operations", "statement_rows", "statement_time", "statements",
 	"response_time", "hub_time", "queue_time", "be_time", "app_time", "network_time",
 	"sql_time", "sql_count", "business_rule_time", "business_rule_count",
+	"round_trips", "auth_time", "borrow_time",
 }
 
-// txPlan is the fields that the table of a snapshot has, by txFields; nil for one that it lacks.
+// txPlan is the fields that the table of a snapshot has: by txFields, nil for one that it lacks, and their names.
 type txPlan struct {
 	table  *catalog.Table
 	fields [len(txFields)]*catalog.Field
+	names  []string
 }
 
 func (t *txLog) plan(table *catalog.Table) *txPlan {
 	if t.planned == nil || t.planned.table != table {
 		t.planned = &txPlan{table: table}
 		for i, name := range txFields {
-			t.planned.fields[i] = table.Field(name)
+			if f := table.Field(name); f != nil {
+				t.planned.fields[i], t.planned.names = f, append(t.planned.names, name)
+			}
 		}
 	}
 	return t.planned
 }
 
-// set is a row's values for those fields that the table has.
-func (r *txRow) set(p *txPlan, host string) []record.Assign {
-	set := make([]record.Assign, 0, len(txFields))
+// appendTo appends a row's values for those fields that the table has.
+func (r *txRow) appendTo(cells []record.Value, p *txPlan, host string) []record.Value {
 	next := 0
 	put := func(v record.Value) {
 		f := p.fields[next]
 		next++
-		if f == nil || v.Empty() {
+		if f == nil {
 			return
 		}
 		if v.Form == record.Text && f.MaxLength > 0 && len(v.S) > f.MaxLength {
 			v.S = clean(v.S, f.MaxLength)
 		}
-		set = append(set, record.Assign{Field: f.Name, Value: v})
+		cells = append(cells, v)
 	}
 	millis := func(d time.Duration) {
 		var room [24]byte
@@ -316,7 +323,12 @@ func (r *txRow) set(p *txPlan, host string) []record.Assign {
 	put(record.IntValue(r.sqlCount))
 	millis(r.rules)
 	put(record.IntValue(r.ruleCount))
-	return set
+	some(r.trips) // of an item of a batch they are not known
+	if r.parent == "" {
+		millis(r.auth)
+		millis(r.borrow)
+	}
+	return cells
 }
 
 // rode adds set n, of those of the request, to what a row tells: how many operations and rows its largest set had, and how long all took.

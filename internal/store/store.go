@@ -145,6 +145,8 @@ type Schema interface {
 	Apply(ctx context.Context, changes []Change) error
 	// Introspect describes the existing tables and views of a database schema ("" for the default one) as definitions.
 	Introspect(ctx context.Context, schema string) ([]catalog.TableDef, error)
+	// Routines describes the functions and procedures of a database schema ("" for the default one) that can be called from outside.
+	Routines(ctx context.Context, schema string) ([]Routine, error)
 }
 
 // Plan is the difference between definitions and a database.

@@ -163,7 +163,8 @@ func Do(ctx context.Context, s Server, call *dialect.Call) *wire.Answer {
 	for err == nil {
 		u := dialect.UnitOf(s.Snapshot, call, x)
 		var out []record.Outcome
-		if len(u.Ops) == 1 && u.Ops[0].Verb == record.List {
+		sql := len(u.Ops) == 1 && u.Ops[0].Invoke != nil && u.Ops[0].Invoke.SQL != nil && x.Next == nil && (call.Method == "GET" || call.Method == "HEAD")
+		if sql || len(u.Ops) == 1 && u.Ops[0].Verb == record.List {
 			out = []record.Outcome{s.Executor.Stream(ctx, s.Snapshot, u)}
 		} else {
 			out = s.Executor.Execute(ctx, s.Snapshot, u)

@@ -31,6 +31,11 @@ func outParams(d *catalog.SQLDef) []outParam {
 		o.prefix = string(append(wire.AppendQuote(nil, p.Name), ':'))
 		for i := range d.Compiled.Statements {
 			st := &d.Compiled.Statements[i]
+			for at, bind := range st.Into {
+				if p.Type == "" && bind == p.Bind && at < len(st.Columns) {
+					o.typ = typeNamed(st.Columns[at].Type) // of a routine: the database says it
+				}
+			}
 			if o.rows && len(st.Into) == 1 && st.Into[0] == p.Bind {
 				o.row = planRow(st.Columns)
 			}

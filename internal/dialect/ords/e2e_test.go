@@ -2,6 +2,7 @@ package ords_test
 
 import (
 	"encoding/json"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -147,6 +148,68 @@ func TestSQL_InBatchesOfOtherDialects(t *testing.T) {
 			if got.Status != want.status || !strings.Contains(string(got.Body), want.says) || want.says == "" && len(got.Body) > 0 {
 				t.Errorf("item %s: %d %s", got.ID, got.Status, got.Body)
 			}
+		}
+	})
+}
+
+// What callers send is a value wherever they put it: nothing of it is SQL, and nothing of it is our fault.
+func TestSQL_InjectionThroughEveryParameter(t *testing.T) {
+	payloads := []string{
+		"' OR 1=1 --", `" OR ""="`, "'; DROP TABLE employees; --", "1; DELETE FROM employees", "1 OR 1=1", "') UNION SELECT user_name FROM sys_user --", "$1", ":name", "?1",
+		"\\'; --", "/*", "*/", "{}x", "%", "\x00", "\xff\xfe", "a\r\nSet-Cookie: x=y", "${jndi}", "{{1}}", strings.Repeat("'", 500), "1e999", "-9223372036854775809", "NaN",
+	}
+	onHR(t, func(t *testing.T, newServer func(*testing.T) dialecttest.Server) {
+		s := newServer(t)
+		all := string(do(t, s, "GET", "/ords/hr/people/?limit=1000", "").Body)
+		check := func(a *wire.Answer, where, payload string) {
+			t.Helper()
+			if a.Status >= 500 || a.Err != nil {
+				t.Errorf("%s %q: %d %s", where, payload, a.Status, a.Body)
+			}
+			for _, f := range a.Header {
+				if strings.ContainsAny(f.Value, "\r\n\x00") {
+					t.Errorf("%s %q: header %s: %q", where, payload, f.Name, f.Value)
+				}
+			}
+			if kind := a.Header.Get("Content-Type"); strings.Contains(kind, "json") && !json.Valid(a.Body) {
+				t.Errorf("%s %q: %s", where, payload, a.Body)
+			}
+			if a.Status == 200 && where != "offset" && strings.Count(string(a.Body), "employee_id") > 30 {
+				t.Errorf("%s %q finds all", where, payload)
+			}
+		}
+		for _, p := range payloads {
+			text, _ := json.Marshal(p)
+			esc := url.QueryEscape(p)
+			path := url.PathEscape(p)
+			get := func(where, target string, headers ...string) {
+				check(do(t, s, "GET", target, "", headers...), where, p)
+			}
+			get("path", "/ords/hr/search/"+path)
+			get("number in path", "/ords/hr/people/"+path)
+			get("schema", "/ords/"+path+"/people/")
+			get("template", "/ords/hr/"+path)
+			get("query", "/ords/hr/search/x?least="+esc)
+			get("name of a query", "/ords/hr/search/x?"+esc+"=1")
+			get("limit", "/ords/hr/people/?limit="+esc)
+			get("offset", "/ords/hr/people/?offset="+esc)
+			get("page", "/ords/hr/people/?page="+esc)
+			get("q", "/ords/hr/people/?q="+esc)
+			for _, form := range []string{
+				`{"last_name":X}`, `{"salary":{"$gt":X}}`, `{"hire_date":{"$lt":{"$date":X}}}`, `{"last_name":{"$like":X}}`, `{"last_name":{"$instr":X}}`,
+				`{"salary":{"$like":X}}`, `{"last_name":{"$in":[X]}}`, `{"last_name":{"$between":[X,X]}}`, `{X:1}`, `{"last_name":{X:1}}`, `{"$orderby":{X:1}}`, `{"$orderby":{"salary":X}}`,
+			} {
+				get("q "+form, "/ords/hr/people/?limit=20&q="+url.QueryEscape(strings.ReplaceAll(form, "X", string(text))))
+			}
+			get("tag", "/ords/hr/people/100", "If-None-Match", p)
+			get("id", "/ords/hr/people/x", "Request-Id", p)
+			get("type", "/ords/hr/people/x", "Accept", p, "Content-Type", p)
+			check(do(t, s, "PUT", "/ords/hr/people/1", p, "Content-Type", p, "If-Match", p), "put", p)
+			check(do(t, s, "POST", "/ords/hr/people/", p, "Content-Type", "application/json"), "body", p)
+			check(do(t, s, "POST", "/ords/hr/people/", `{`+string(text)+`:1,"salary":`+string(text)+`}`, "Content-Type", "application/json"), "members", p)
+		}
+		if now := string(do(t, s, "GET", "/ords/hr/people/?limit=1000", "").Body); now != all {
+			t.Error("the employees are others now")
 		}
 	})
 }

@@ -60,22 +60,26 @@ func (r *reply) write(out []record.Outcome, a *wire.Answer) {
 			return
 		}
 		a.Header, a.Body = a.Header[:r.headers], a.Body[:r.body]
-		o.Err = record.AsError(err) // for the log
-		r.fail(a, err)
+		o.Err = r.namedFault(record.AsError(err)) // for the log
+		r.fail(a, o.Err)
 		return
 	}
 	r.finish(a)
 }
 
-// namedFault is an error with the name of the parameter in the place of the database's own: "$2".
+// namedFault is an error with the name of the parameter in the place of the database's own, "$2". Those behind the handler's own are of
+// the filter.
 func (r *reply) namedFault(e *record.Error) *record.Error {
 	n, err := strconv.Atoi(trimDollar(e.Field))
-	c := r.h.def.SQL.Compiled
-	if err != nil || n < 1 || n > len(c.Statements[0].Params) {
+	if err != nil || n < 1 {
 		return e
 	}
 	named := *e
-	named.Field = r.h.binds[c.Statements[0].Params[n-1]].name
+	if params := r.h.def.SQL.Compiled.Statements[0].Params; n <= len(params) {
+		named.Field = r.h.binds[params[n-1]].name
+	} else {
+		named.Field = "q"
+	}
 	return &named
 }
 
@@ -93,13 +97,12 @@ func (r *reply) unchanged(o *record.Outcome, a *wire.Answer) bool {
 	}
 	etag := `"` + o.SQL.Tag + `"`
 	if !o.SQL.Same && !slices.Contains(tagsOf(r.call.Header, "If-None-Match"), anyTag) {
-		a.Header.Add("ETag", etag)
-		r.headers = len(a.Header)
+		addTag(a, etag)
 		return false
 	}
 	r.head(a, "")
 	a.Status = 304
-	a.Header.Add("ETag", etag)
+	addTag(a, etag)
 	return true
 }
 
@@ -147,7 +150,7 @@ func (q *request) finish(a *wire.Answer, from int, hash bool) {
 			a.Status, a.Body = 304, a.Body[:from]
 			a.Header.Del("Content-Type")
 		}
-		a.Header.Add("ETag", etag)
+		addTag(a, etag)
 	}
 	if q.call.Item && q.call.Method == "HEAD" {
 		a.Body = a.Body[:from]

@@ -23,6 +23,7 @@ type shape struct {
 	*autorest.Object
 	members [][]byte      // by column: `"name":`, with the comma or brace before it
 	types   []record.Type // by column: what its values are written as
+	called  *handler      // of a routine: what calls it; nil where the database has none
 }
 
 // addTables adds the schemas of tables to a model.
@@ -37,6 +38,9 @@ func (m *model) addTables() {
 		t.shapes = map[string]*shape{}
 		for _, o := range t.Objects {
 			t.shapes[o.Alias] = shapeOf(o)
+			if o.Routine != nil {
+				t.shapes[o.Alias].called = routineOf(m.snap, list[i].Name, o.Alias)
+			}
 		}
 	}
 }

@@ -19,6 +19,12 @@ func hashTag(body []byte) string {
 	return string(append(b, '"'))
 }
 
+// addTag adds an entity tag to an answer, which whoever got it may keep if he asks each time whether it still holds.
+func addTag(a *wire.Answer, etag string) {
+	a.Header.Add("ETag", etag)
+	a.Header.Add("Cache-Control", "private, no-cache")
+}
+
 // tagsOf are the entity tags in the header fields of a name, without quotes and without regard to their strength; "*" is any.
 func tagsOf(h wire.Header, name string) []string {
 	var list []string

@@ -193,3 +193,6 @@ func (s *Store) writing(ctx context.Context, f func(*conn) error) error {
 	}
 	return nil
 }
+
+// Routines are none: SQLite has no functions that are stored.
+func (schema) Routines(context.Context, string) ([]store.Routine, error) { return nil, nil }
