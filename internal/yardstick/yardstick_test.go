@@ -219,7 +219,7 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 	f("sqlite:PATH or postgres://", "-db", "mysql:x", "insert")
 	f("no such table", "-db", db, "-table", "none", "insert")
 	f("no row to copy", "-db", empty, "-table", "task", "insert")
-	f("insert, savepoints, pgbench or serve", "-db", db, "-table", "task")
+	f("insert, savepoints, pgbench, serve or query", "-db", db, "-table", "task")
 	f(`no column "x"`, "-db", db, "-table", "task", "-columns", "x", "serve")
 	f("-rows", "-db", db, "-rows", "0", "insert")
 	f("COLUMN=PREFIX", "-db", db, "-ref", "x", "serve")

@@ -1,5 +1,6 @@
 -- Departments with three nested queries, one of them two levels deep, as the customer of the article had.
 -- @method GET department_details/
+-- @page 0
 -- @comment Departments with place, people, what they did before, and the jobs there are
 select D.department_id, D.department_name,
        cursor(select city, country from locations L where L.location_id = D.location_id) located,

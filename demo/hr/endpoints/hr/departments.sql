@@ -1,6 +1,7 @@
 -- Departments with the people who work there. The nested rows are part of the one statement that the database runs.
 -- @method GET departments/
 -- @etag NONE
+-- @page 0
 -- @comment Departments with their employees
 select department_name,
        cursor(

@@ -2,6 +2,7 @@
 -- @method GET departments_rows/
 -- @nested rows
 -- @etag NONE
+-- @page 0
 -- @comment Departments with their employees, read one by one
 select department_name,
        cursor(
