@@ -449,7 +449,10 @@ func TestSplit_TimesAreThoseOfTheMachines(t *testing.T) {
 	timing := a.header.Get("Server-Timing")
 	got := map[string]float64{}
 	for _, part := range strings.Split(timing, ", ") {
-		name, rest, _ := strings.Cut(part, ";dur=")
+		name, rest, timed := strings.Cut(part, ";dur=")
+		if !timed {
+			continue
+		}
 		rest, _, _ = strings.Cut(rest, ";")
 		ms, err := strconv.ParseFloat(rest, 64)
 		if err != nil {
@@ -467,7 +470,7 @@ func TestSplit_TimesAreThoseOfTheMachines(t *testing.T) {
 	if sum += got["queue"]; sum > got["total"]*1.02+0.1 || sum < got["total"]*0.8-1 {
 		t.Errorf("the layers are %.3f ms together, of %.3f: %s", sum, got["total"], timing)
 	}
-	if got["sql"] <= 0 || !strings.Contains(timing, "statements") || strings.Contains(timing, `desc="0 `) {
+	if got["sql"] <= 0 || !strings.Contains(timing, "statements") || strings.Contains(timing, `desc="0 statements`) {
 		t.Errorf("no statements: %s", timing)
 	}
 }

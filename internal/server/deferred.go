@@ -48,6 +48,7 @@ type deferredHead struct {
 	Header                                wire.Header
 	Proto, Remote                         string
 	Transaction                           string // id of the request that brought it; its execution goes by the same
+	Proof                                 string // [auth.Identity]'s Method: how the user proved who it is
 }
 
 // settledHead is the head of an answer, as it is stored.
@@ -77,6 +78,7 @@ func (v *Visit) deferred(ctx context.Context, snap *catalog.Snapshot) bool {
 	head := deferredHead{
 		Method: v.call.Method, Path: v.call.Path, RawPath: v.call.RawPath, RawQuery: v.call.RawQuery, Base: v.call.Base,
 		Header: append(wire.Header(nil), v.call.Header...), Proto: v.r.Proto, Remote: v.r.RemoteAddr, Transaction: v.Recorder.ID,
+		Proof: v.Identity.Method,
 	}
 	for _, name := range private {
 		head.Header.Del(name)
@@ -286,7 +288,7 @@ func (q *deferrals) visit(ctx context.Context, j *job.Job) (v *Visit, head settl
 	if v.d == nil {
 		v.d = s.o.Fallback
 	}
-	v.Recorder.ID = call.Transaction
+	v.Recorder.ID, v.Identity.Method = call.Transaction, call.Proof
 	v.Dialect = v.d.Name()
 	u := &url.URL{Path: call.Path, RawPath: call.RawPath, RawQuery: call.RawQuery}
 	v.URL = s.redact.url(u)

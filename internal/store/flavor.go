@@ -36,12 +36,14 @@ type Flavor struct {
 	lower  string                                              // formats of one argument
 	upper  string
 	instr  string // position of the second in the first argument, from 1; 0 if absent
-	suffix string // the first argument ends with the second
-	like   func(x, pattern string) string
-	moment string // a Date as DateTime
-	shift  string // the first, a DateTime, plus the second, seconds
-	since  string // seconds from the second to the first DateTime
-	round  string
+	// replace has each second argument in the first be the third, null if any of them is.
+	replace string
+	suffix  string // the first argument ends with the second
+	like    func(x, pattern string) string
+	moment  string // a Date as DateTime
+	shift   string // the first, a DateTime, plus the second, seconds
+	since   string // seconds from the second to the first DateTime
+	round   string
 	// Operands stand once in what follows: a text that doubled them would grow without bound with the depth of an expression.
 	mod    string                   // the remainder of two floating-point numbers, null if the second is 0
 	within string                   // a whole number as a position, from 0 to a billion
@@ -133,18 +135,20 @@ var SQLite = &Flavor{
 		}
 		return "CAST(" + x + " AS TEXT)"
 	},
-	float:  func(x string, t record.Type) string { return "CAST(" + x + " AS REAL)" },
-	lower:  "lower(%s)",
-	upper:  "upper(%s)",
-	instr:  "instr(%s, %s)",
-	suffix: "substr(%[1]s, length(%[1]s) - length(%[2]s) + 1) = %[2]s",
-	like:   func(x, pattern string) string { return x + " GLOB " + GlobOf(pattern) },
-	moment: "(%s || ' 00:00:00')",
-	shift:  ShiftFunction + "(%s, %s)",
-	since:  SinceFunction + "(%s, %s)",
-	round:  "round(%s)",
-	mod:    ModFunction + "(%s, %s)",
-	within: "CAST(min(max(%s, 0), 1000000000) AS INTEGER)",
+	float: func(x string, t record.Type) string { return "CAST(" + x + " AS REAL)" },
+	lower: "lower(%s)",
+	upper: "upper(%s)",
+	instr: "instr(%s, %s)",
+	// SQLite looks for nothing, and not at the third argument, when the second is ''.
+	replace: "(SELECT CASE WHEN z IS NOT NULL THEN replace(x, y, z) END FROM (SELECT %s AS x, %s AS y, %s AS z))",
+	suffix:  "substr(%[1]s, length(%[1]s) - length(%[2]s) + 1) = %[2]s",
+	like:    func(x, pattern string) string { return x + " GLOB " + GlobOf(pattern) },
+	moment:  "(%s || ' 00:00:00')",
+	shift:   ShiftFunction + "(%s, %s)",
+	since:   SinceFunction + "(%s, %s)",
+	round:   "round(%s)",
+	mod:     ModFunction + "(%s, %s)",
+	within:  "CAST(min(max(%s, 0), 1000000000) AS INTEGER)",
 	parts: map[record.ExprOp]string{
 		record.Year:    "CAST(substr(%s, 1, 4) AS INTEGER)",
 		record.Month:   "CAST(substr(%s, 6, 2) AS INTEGER)",
@@ -238,15 +242,16 @@ var PostgreSQL = &Flavor{
 		}
 		return "(" + x + ")::text"
 	},
-	float:  func(x string, t record.Type) string { return "(" + x + ")::float8" },
-	lower:  `lower(%s COLLATE "C")`,
-	upper:  `upper(%s COLLATE "C")`,
-	instr:  "strpos(%s, %s)",
-	suffix: "right(%[1]s, length(%[2]s)) = %[2]s",
-	like:   func(x, pattern string) string { return x + " LIKE " + pattern + " ESCAPE ''" },
-	moment: "(%s)::timestamp",
-	shift:  "(%s + make_interval(secs => (%s)::float8))",
-	since:  "extract(epoch FROM (%s) - (%s))::float8",
+	float:   func(x string, t record.Type) string { return "(" + x + ")::float8" },
+	lower:   `lower(%s COLLATE "C")`,
+	upper:   `upper(%s COLLATE "C")`,
+	instr:   "strpos(%s, %s)",
+	replace: "replace(%s, %s, %s)",
+	suffix:  "right(%[1]s, length(%[2]s)) = %[2]s",
+	like:    func(x, pattern string) string { return x + " LIKE " + pattern + " ESCAPE ''" },
+	moment:  "(%s)::timestamp",
+	shift:   "(%s + make_interval(secs => (%s)::float8))",
+	since:   "extract(epoch FROM (%s) - (%s))::float8",
 	// round(float8) rounds halves to even, and a cast to numeric keeps 15 digits; the text has them all.
 	round: "round((%s)::float8::text::numeric)::float8",
 	// OFFSET 0 keeps the planner from writing the operands out wherever they are named.

@@ -116,7 +116,7 @@ func (s *scope) value(e *numbered) (node, error) {
 				return node{}, err
 			}
 		}
-		return node{sql: fmt.Sprintf("replace(%s, %s, %s)", x[0], x[1], x[2]), typ: record.TypeString}, nil
+		return node{sql: fmt.Sprintf(s.c.replace, x[0], x[1], x[2]), typ: record.TypeString}, nil
 	case record.Add, record.Sub, record.Mul, record.Div, record.Mod:
 		return s.arithmetic(e)
 	case record.Neg, record.Round, record.Floor, record.Ceiling:

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -226,10 +227,15 @@ func TestPlain_OfAnOrdinaryLoginTouchesNothingOfWeir(t *testing.T) {
 		return
 	}
 	admin := open(t, Options{})
-	do(t, admin, "CREATE ROLE "+name+" LOGIN")
+	do(t, admin, "CREATE ROLE "+name+" LOGIN PASSWORD 'any'")
 	do(t, admin, "GRANT CREATE ON DATABASE "+store.Quote(admin.config(1, 0, nil).ConnConfig.Database)+" TO "+name)
 	do(t, admin, "DROP SCHEMA weir CASCADE; GRANT ALL ON SCHEMA public TO "+name)
-	s := open(t, Options{URL: strings.Replace(admin.opts.URL, "//weir@", "//"+name+"@", 1)})
+	u, err := url.Parse(admin.opts.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword(name, "any")
+	s := open(t, Options{URL: u.String()})
 	do(t, s, "CREATE TABLE item (id int); INSERT INTO item VALUES (1); CREATE VIEW v AS SELECT name FROM weir.sequence")
 	if got := one(t, s, store.SQLOptions{}, "SELECT id, current_user FROM item"); got != "1|"+name {
 		t.Errorf("it runs as %s", got)
@@ -405,7 +411,7 @@ func TestPlain_LogsInForACall(t *testing.T) {
 		return
 	}
 	admin := open(t, Options{TrustLogins: true, Logins: 1, Wait: 50 * time.Millisecond})
-	do(t, admin, "CREATE ROLE "+name+" LOGIN; CREATE TABLE open (id int); CREATE TABLE shut (id int); GRANT SELECT ON open TO "+name)
+	do(t, admin, "CREATE ROLE "+name+" LOGIN PASSWORD 'any'; CREATE TABLE open (id int); CREATE TABLE shut (id int); GRANT SELECT ON open TO "+name)
 	o := store.SQLOptions{Login: &record.Login{User: name, Password: "any"}}
 	if got := one(t, admin, o, "SELECT current_user, session_user, count(*) FROM open"); got != name+"|"+name+"|0" {
 		t.Errorf("it runs as %s", got)
@@ -434,32 +440,30 @@ func TestPlain_LogsInForACall(t *testing.T) {
 			t.Errorf("%s sessions are left", got)
 		}
 	}
-	for _, l := range []record.Login{{User: "weir", Password: "x"}, {User: "", Password: "x"}, {User: name}, {User: "no\x00body", Password: "x"}, {User: "nobody_" + name, Password: "x"}} {
+	own := admin.config(1, 0, nil).ConnConfig.User
+	for _, l := range []record.Login{{User: own, Password: "x"}, {User: "", Password: "x"}, {User: name}, {User: "no\x00body", Password: "x"}, {User: "nobody_" + name, Password: "x"}} {
 		_, err := get(t, admin, store.SQLOptions{Login: &l}, "SELECT 1")
 		want := record.Unauthenticated
-		if l.User == "weir" {
+		if l.User == own {
 			want = record.Forbidden
 		}
 		if record.KindOf(err) != want {
 			t.Errorf("%q: %v, want %s", l.User, err, want)
 		}
 	}
-	admin.opts.TrustLogins = false
-	if _, err := get(t, admin, o, "SELECT 1"); record.KindOf(err) != record.Unauthenticated || !strings.Contains(err.Error(), "logins.trust") {
-		t.Errorf("a server that asks for no password: %v", err)
-	}
 	if st := admin.logins.stats(); st.InUse != 0 {
 		t.Errorf("%+v", st)
 	}
 }
 
-// TestLogin_WrongPassword has a server that asks for a password and likes none.
-func TestLogin_WrongPassword(t *testing.T) {
+// answering is a server that lets speak say what follows the startup message of one client, and its URL.
+func answering(t *testing.T, speak func(*pgproto3.Backend)) (url string, l net.Listener) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := make(chan string, 1)
+	t.Cleanup(func() { l.Close() })
 	go func() {
 		conn, err := l.Accept()
 		if err != nil {
@@ -467,9 +471,17 @@ func TestLogin_WrongPassword(t *testing.T) {
 		}
 		defer conn.Close()
 		b := pgproto3.NewBackend(conn, conn)
-		if _, err := b.ReceiveStartupMessage(); err != nil {
-			return
+		if _, err := b.ReceiveStartupMessage(); err == nil {
+			speak(b)
+			b.Flush()
 		}
+	}()
+	return "postgres://weir@" + l.Addr().String() + "/x?sslmode=disable", l
+}
+
+func TestLogin_WrongPassword(t *testing.T) {
+	got := make(chan string, 1)
+	url, l := answering(t, func(b *pgproto3.Backend) {
 		b.Send(&pgproto3.AuthenticationCleartextPassword{})
 		b.SetAuthType(pgproto3.AuthTypeCleartextPassword)
 		b.Flush()
@@ -478,9 +490,8 @@ func TestLogin_WrongPassword(t *testing.T) {
 			got <- p.Password
 		}
 		b.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: "28P01", Message: "password authentication failed"})
-		b.Flush()
-	}()
-	s := &Store{opts: Options{URL: "postgres://weir@" + l.Addr().String() + "/x?sslmode=disable"}}
+	})
+	s := &Store{opts: Options{URL: url}}
 	s.opts.Defaults()
 	s.logins.resize(1, time.Second)
 	login := &record.Login{User: "u", Password: "wrong"}
@@ -493,6 +504,23 @@ func TestLogin_WrongPassword(t *testing.T) {
 	l.Close()
 	if _, err := s.logIn(t.Context(), login); record.KindOf(err) != record.Unavailable {
 		t.Errorf("no server: %v", err)
+	}
+	if st := s.logins.stats(); st.InUse != 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+func TestLogin_NoPasswordAskedFor(t *testing.T) {
+	url, _ := answering(t, func(b *pgproto3.Backend) {
+		b.Send(&pgproto3.AuthenticationOk{})
+		b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+	})
+	s := &Store{opts: Options{URL: url}}
+	s.opts.Defaults()
+	s.logins.resize(1, time.Second)
+	_, err := s.logIn(t.Context(), &record.Login{User: "u", Password: "any"})
+	if record.KindOf(err) != record.Unauthenticated || !strings.Contains(err.Error(), "logins.trust") {
+		t.Error(err)
 	}
 	if st := s.logins.stats(); st.InUse != 0 {
 		t.Errorf("%+v", st)
